@@ -1,0 +1,1 @@
+"""Hooks that a spec declares: in YAML, in Python, as commands."""

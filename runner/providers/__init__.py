@@ -1,0 +1,1 @@
+"""One module a wire format, over one SSE reader and one HTTP client."""

@@ -1,0 +1,1 @@
+"""What makes a tool of a function, a command or another spec."""
