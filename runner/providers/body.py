@@ -1,0 +1,47 @@
+"""Values as the bytes of a request.
+
+UTF-8 can't carry half of a surrogate pair, which models and tools do send: two halves that meet
+become their character, and a lone one becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from runner.error import ProviderError
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def whole(text: str) -> str:
+    """A text with its surrogates paired, and U+FFFD for those that have no other half."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def to_bytes(value: Any) -> bytes:
+    """A value as JSON in UTF-8.
+
+    Raises:
+        ProviderError: where it is not JSON (NaN, or an object of Python's own).
+    """
+    try:
+        text = _encode(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ProviderError(
+            f"the request can't be written as JSON: {error}", "bad_request"
+        ) from None
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return whole(text).encode()
+
+
+def spliced(fields: Mapping[str, Any], parts: Mapping[str, bytes]) -> bytes:
+    """An object as JSON: fields, then parts that are JSON already. One copy of their bytes."""
+    head = to_bytes(dict(fields))[:-1]
+    pieces = [head]
+    for name, part in parts.items():
+        pieces += (b"," if len(head) > 1 or len(pieces) > 1 else b"", to_bytes(name), b":", part)
+    return b"".join((*pieces, b"}"))
