@@ -181,3 +181,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if near := nearest(name, names):
         return f'did you mean "{near}"?'
     return "known: " + ", ".join(names) if names else "none is known"
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line for a person: its message, or its type where that is empty."""
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

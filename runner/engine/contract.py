@@ -212,7 +212,7 @@ class Cancellation:
 
     def __init__(self) -> None:
         self.reason: str | None = None
-        self._callbacks: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], object]] = []
 
     @property
     def cancelled(self) -> bool:
@@ -227,7 +227,7 @@ class Cancellation:
             for callback in callbacks:
                 callback()
 
-    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Have a function called at the cancellation; gives back what takes it off again."""
         if self.cancelled:
             callback()

@@ -119,8 +119,8 @@ class TurnEnd(_Event):
     type: Literal["turn_end"]
     turn: int
     stop_reason: StopReason
-    message_id: str
-    """The answer's."""
+    message_id: str | None
+    """The answer's; null where a hook failed before there was one."""
     tool_result_ids: list[str]
 
 

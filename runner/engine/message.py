@@ -7,7 +7,7 @@ process and the log. They are values: once in a history, a message is never chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from runner.error import ErrorKind
 
@@ -169,3 +169,26 @@ def add_usage(total: Usage, more: Usage) -> None:
     """Add a usage to a running total, in place."""
     for key in ("input", "output", "cache_read", "cache_write", "reasoning"):
         total[key] += more[key]
+
+
+def tokens_of(usage: Usage) -> int:
+    """All tokens that were read or written, those of the cache included."""
+    return usage["input"] + usage["output"] + usage["cache_read"] + usage["cache_write"]
+
+
+def as_message(item: Any) -> Message:
+    """A message from a text, from ``{role, text}``, or from a message in the log's form.
+
+    Raises:
+        ValueError: where it is none of them.
+    """
+    if isinstance(item, str):
+        return user_message(item)
+    if isinstance(item, Mapping) and isinstance(item.get("role", "user"), str):
+        role = item.get("role", "user")
+        if isinstance(item.get("text"), str):
+            text = {"id": "", "role": role, "content": [{"type": "text", "text": item["text"]}]}
+            return cast("Message", text)
+        if isinstance(item.get("content"), list):
+            return cast("Message", {"id": "", "role": role, **item})
+    raise ValueError(f"a text, {{role, text}} or a message is needed, not {item!r:.80}")

@@ -1,0 +1,155 @@
+"""Where every event of a run passes: redacted, numbered, handed to the log and to listeners."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from runner.engine.contract import Clock, Redactor
+from runner.engine.event import Event
+
+Listener = Callable[[Event], Awaitable[None] | None]
+"""Gets each event, in the loop's thread. Must not change it.
+
+If it raises, that is reported and the event goes on to the others. What it gives to be awaited is
+awaited before the loop goes on.
+"""
+
+
+class Emitter:
+    """Numbers the events of a run and its sub-agents.
+
+    Args:
+        clock: For ``t``.
+        sink: The log: gets each event before all listeners. If it raises, it gets no more, and
+            ``on_sink_error`` is told.
+        redactor: Takes out of events what no one is to read.
+        deltas: Whether ``message_update`` events are emitted at all.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        sink: Callable[[Event], None] | None = None,
+        redactor: Redactor | None = None,
+        deltas: bool = True,
+        first_seq: int = 0,
+        elapsed: float = 0.0,
+    ) -> None:
+        self._clock = clock
+        self._started = clock.now() - elapsed
+        self._sink = sink
+        self._listeners: tuple[Listener, ...] = ()
+        self._owed: deque[Awaitable[None]] = deque()
+        self._streams: dict[str, dict[int, str]] = {}
+        self._told_once: set[str] = set()
+        self.redactor = redactor
+        self.deltas = deltas
+        self.seq = first_seq
+        """The next event's number."""
+        self.on_sink_error: Callable[[Exception], None] | None = None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run's start."""
+        return self._clock.now() - self._started
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Add a listener; gives back what takes it off."""
+        self._listeners = (*self._listeners, listener)
+
+        def unsubscribe() -> None:
+            self._listeners = tuple(one for one in self._listeners if one is not listener)
+
+        return unsubscribe
+
+    def emit(self, event: Event, path: str | None = None) -> None:
+        """Hand an event to all. ``path`` is that of the sub-agent that it comes from."""
+        if event["type"] == "message_update":
+            if not self.deltas or not (self._sink or self._listeners):
+                return
+            if self.redactor is not None and not self._redact_delta(event, path):
+                return
+        elif self.redactor is not None:
+            if event["type"] == "message_end":
+                self._flush_deltas(event["message"]["id"], path)
+            event = self.redactor.value(event)
+        self._deliver(event, path)
+
+    def once(self, what: str) -> bool:
+        """Whether something that is told once a run, by whichever agent, was not told yet."""
+        if what in self._told_once:
+            return False
+        self._told_once.add(what)
+        return True
+
+    async def settle(self) -> None:
+        """Wait for what listeners gave to be awaited, in order."""
+        while self._owed:
+            try:
+                await self._owed.popleft()
+            except Exception as error:
+                _report(error)
+
+    @property
+    def owes(self) -> bool:
+        """Whether there is something to `settle`."""
+        return bool(self._owed)
+
+    def _deliver(self, event: Event, path: str | None) -> None:
+        head: dict[str, Any] = {"seq": self.seq, "t": round(self._clock.now() - self._started, 3)}
+        if path is not None:
+            head["agent"] = path
+        head.update(event)
+        stamped = cast("Event", head)
+        self.seq += 1
+        if self._sink is not None:
+            try:
+                self._sink(stamped)
+            except Exception as error:
+                self._sink = None
+                if self.on_sink_error is not None:
+                    self.on_sink_error(error)
+        for listener in self._listeners:
+            try:
+                owed = listener(stamped)
+            except Exception as error:
+                _report(error)
+            else:
+                if owed is not None:
+                    self._owed.append(owed)
+
+    def _redact_delta(self, event: Any, path: str | None) -> bool:
+        """Redact a delta in place; False where all of it is held back."""
+        delta, message_id = event["delta"], event["message_id"]
+        stream = f"{path}:{message_id}" if path else message_id
+        index = delta["index"]
+        field = "arguments" if delta["kind"] == "tool_call" else "text"
+        kinds = self._streams.get(stream)
+        if kinds is None:
+            kinds = self._streams[stream] = {}
+        kinds[index] = delta["kind"]
+        shown = cast("Redactor", self.redactor).delta((stream, index), delta[field])
+        delta[field] = shown
+        return bool(shown) or "id" in delta
+
+    def _flush_deltas(self, message_id: str, path: str | None) -> None:
+        """Tell what was held back of a message's deltas, now that it is whole."""
+        stream = f"{path}:{message_id}" if path else message_id
+        for index, kind in self._streams.pop(stream, {}).items():
+            if rest := cast("Redactor", self.redactor).rest((stream, index)):
+                field = "arguments" if kind == "tool_call" else "text"
+                delta: Any = {"kind": kind, "index": index, field: rest}
+                self._deliver(
+                    {"type": "message_update", "message_id": message_id, "delta": delta}, path
+                )
+
+
+def _report(error: Exception) -> None:
+    """Report what a listener raised by asyncio's own means: the run goes on."""
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": "A listener of a run's events raised", "exception": error}
+    )

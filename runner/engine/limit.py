@@ -1,0 +1,118 @@
+"""Limits of a run, and what it has used of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from runner.engine.message import Usage, add_usage, no_usage, tokens_of
+
+
+@dataclass(slots=True)
+class Limits:
+    """How far a run may go. None lifts a limit."""
+
+    turns: int | None = 50
+    """Model calls, each with its tools."""
+    tool_calls: int | None = 500
+    """Tool calls that are run."""
+    repeats: int | None = 10
+    """How often in a row the same call may have the same result."""
+    depth: int | None = 3
+    """Agents within agents."""
+    seconds: float | None = None
+    """Of wall time."""
+    tokens: int | None = None
+    """Read and written, those of the cache included."""
+    cost_usd: float | None = None
+
+
+class Reached(NamedTuple):
+    """A limit that forbids to go on."""
+
+    limit: str
+    value: float
+    allowed: float | None
+
+
+class Meter:
+    """What an agent and its sub-agents have used. What a sub-agent uses, its parents use too."""
+
+    __slots__ = (
+        "calls_refused",
+        "cost_usd",
+        "depth",
+        "limits",
+        "parent",
+        "tool_calls",
+        "turns",
+        "unpriced",
+        "usage",
+    )
+
+    def __init__(self, limits: Limits, parent: Meter | None = None) -> None:
+        self.limits = limits
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.turns = 0
+        self.tool_calls = 0
+        self.calls_refused = 0
+        self.usage: Usage = no_usage()
+        self.cost_usd = 0.0
+        self.unpriced = False
+        """Whether a part of the cost is not known."""
+
+    def _lineage(self) -> list[Meter]:
+        meters, meter = [], self
+        while True:
+            meters.append(meter)
+            if meter.parent is None:
+                return meters
+            meter = meter.parent
+
+    def add_turn(self) -> None:
+        """A turn began."""
+        for meter in self._lineage():
+            meter.turns += 1
+
+    def add_usage(self, usage: Usage, cost_usd: float | None) -> None:
+        """An answer used so much."""
+        for meter in self._lineage():
+            add_usage(meter.usage, usage)
+            if cost_usd is not None:
+                meter.cost_usd += cost_usd
+            elif any(usage.values()):
+                meter.unpriced = True
+
+    def take_call(self) -> Reached | None:
+        """Count a tool call that is about to be run, or say which limit forbids it."""
+        lineage = self._lineage()
+        for meter in lineage:
+            allowed = meter.limits.tool_calls
+            if allowed is not None and meter.tool_calls >= allowed:
+                meter.calls_refused += 1
+                return Reached("tool_calls", meter.tool_calls + meter.calls_refused, allowed)
+        for meter in lineage:
+            meter.tool_calls += 1
+        return None
+
+    def reached(self) -> Reached | None:
+        """The limit, of this agent or of one above it, that forbids another model call."""
+        for meter in self._lineage():
+            limits = meter.limits
+            tokens = tokens_of(meter.usage)
+            if limits.turns is not None and meter.turns >= limits.turns:
+                return Reached("turns", meter.turns, limits.turns)
+            if limits.tool_calls is not None and meter.calls_refused:
+                value = meter.tool_calls + meter.calls_refused
+                return Reached("tool_calls", value, limits.tool_calls)
+            if limits.tokens is not None and tokens >= limits.tokens:
+                return Reached("tokens", tokens, limits.tokens)
+            if limits.cost_usd is not None and meter.cost_usd >= limits.cost_usd:
+                return Reached("cost_usd", meter.cost_usd, limits.cost_usd)
+        return None
+
+    @property
+    def cost(self) -> float | None:
+        """The cost in USD; None where a part of it is not known."""
+        return None if self.unpriced else self.cost_usd

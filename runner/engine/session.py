@@ -1,0 +1,268 @@
+"""Everything of one agent that its loop, its model calls and its tool calls share."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from typing import Any, cast
+
+from runner.engine.contract import Cancellation, Clock, Tool, ToolSchema
+from runner.engine.digest import ContextDigest
+from runner.engine.emit import Emitter
+from runner.engine.event import Event
+from runner.engine.hook import BY_DEFAULT, Hook, OnError
+from runner.engine.limit import Meter, Reached
+from runner.engine.message import AssistantMessage, Message, as_message, user_message
+from runner.engine.options import AgentOptions, Ending
+from runner.engine.queue import MessageQueue, News
+from runner.error import HookError, describe
+
+
+class Session:
+    """The state of one agent.
+
+    Args:
+        options: What it is.
+        emitter: Takes its events.
+        meter: Counts what it uses.
+        clock: Time and chance.
+        path: Where it stands among the agents of a run; None for the main one.
+    """
+
+    def __init__(
+        self,
+        options: AgentOptions,
+        emitter: Emitter,
+        meter: Meter,
+        clock: Clock,
+        path: str | None = None,
+    ) -> None:
+        self.options = options
+        self.emitter = emitter
+        self.meter = meter
+        self.clock = clock
+        self.path = path
+        self.model = options.model
+        self.system_prompt = options.system_prompt
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in options.tools}
+        self.hooks: dict[str, list[Hook]] = options.hooks.by_point()
+        self.scheduled = list(options.scheduled)
+        self._news: News = deque()
+        self.steering = MessageQueue("steering", options.steering_mode, self._news)
+        self.follow_up = MessageQueue("follow_up", options.follow_up_mode, self._news)
+        self.cancellation = Cancellation()
+        self.aborted_as: Ending | None = None
+        """How an abort ends the run."""
+        self.stopping: Ending | None = None
+        """Set where a tool call or a hook ends the run after this turn."""
+        self.ending: Ending | None = None
+        """How the last run ended."""
+        self.started = False
+        """Whether ``agent_start`` is out."""
+        self.turn = 0
+        self.turn_open = False
+        self.turn_first = 0
+        """Where the turn's messages begin in the history."""
+        self.turn_results: list[str] = []
+        self.streaming: Callable[[], AssistantMessage] | None = None
+        """Gives the answer that is being streamed, as far as it has come."""
+        self.pending_calls: set[str] = set()
+        self.call_ids: set[str] = set()
+        """The ids of all tool calls in the history."""
+        self.calls_made = 0
+        """How many calls the model made in this run."""
+        self.requests: dict[int, int] = {}
+        """How many requests were made of each model, by its place (0: the main model)."""
+        self.digest = ContextDigest()
+        self.last_answer: AssistantMessage | None = None
+        self.history: list[Message] = []
+        self.context: list[Message] = []
+        """The part of the history that a model reads, unless a hook decides otherwise."""
+        self._last_id = 0
+        self._last_call: bytes | None = None
+        self._call_repeats = 0
+        for message in options.messages:
+            self._begin_with(message)
+
+    def _begin_with(self, message: Message) -> None:
+        """Take a message of the history that was before the start."""
+        given = str(message.get("id") or "")
+        if given.startswith("m") and given[1:].isdigit():
+            self._last_id = max(self._last_id, int(given[1:]))
+        elif not given:
+            message = cast("Message", {**message, "id": self.next_id()})
+        self.remember(message)
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to all, after what was queued since the last one."""
+        if self._news and self.started:
+            self.tell_news()
+        self.emitter.emit(event, self.path)
+
+    def tell_news(self) -> None:
+        """Tell what was queued since the last event."""
+        while self._news:
+            queue, source, message = self._news.popleft()
+            shown = {key: value for key, value in message.items() if key != "id"}
+            event: Event = {
+                "type": "message_queued",
+                "queue": queue,
+                "source": source,
+                "message": shown,
+            }
+            self.emitter.emit(event, self.path)
+
+    async def settle(self) -> None:
+        """Wait for listeners that want to be waited for."""
+        if self.emitter.owes:
+            await self.emitter.settle()
+
+    # --- the history ------------------------------------------------------------------------------
+
+    def next_id(self) -> str:
+        """The id of the next message."""
+        self._last_id += 1
+        return f"m{self._last_id}"
+
+    def remember(self, message: Message) -> None:
+        """Add a whole message to the history, and to what the model reads."""
+        self.history.append(message)
+        if message["role"] == "assistant":
+            self.last_answer = message
+            if message.get("stop_reason") in ("error", "aborted"):
+                return
+            ids = [block["id"] for block in message["content"] if block["type"] == "tool_call"]
+            self.call_ids.update(ids)
+        if message["role"] != "custom":
+            self.context.append(message)
+
+    def add(self, message: Message) -> str:
+        """Give a message its id and its pair of events; it joins the history. Gives the id."""
+        message = cast("Message", {**message, "id": self.next_id()})
+        self.emit({"type": "message_start", "message": cast("dict[str, Any]", message)})
+        self.remember(message)
+        self.emit({"type": "message_end", "message": message})
+        return message["id"]
+
+    async def take(self, messages: Sequence[Message], queue: MessageQueue | None) -> None:
+        """Add messages one by one. After an abort the rest goes back to the queue."""
+        for n, message in enumerate(messages):
+            if self.cancellation.cancelled and queue is not None:
+                queue.put_back(messages[n:])
+                return
+            self.add(message)
+            await self.settle()
+
+    def replace_history(self, messages: Iterable[Message]) -> None:
+        """Begin with another history. Ids go on counting."""
+        self.history, self.context, self.last_answer = [], [], None
+        for message in messages:
+            self._begin_with(message)
+
+    def turn_answer(self) -> AssistantMessage | None:
+        """The last answer of this turn."""
+        for message in reversed(self.history[self.turn_first :]):
+            if message["role"] == "assistant":
+                return cast("AssistantMessage", message)
+        return None
+
+    def queued(self) -> list[dict[str, Any]]:
+        """What is in the queues."""
+        return [
+            {"queue": queue.name, "message": {k: v for k, v in message.items() if k != "id"}}
+            for queue in (self.steering, self.follow_up)
+            for message in queue.waiting()
+        ]
+
+    # --- scheduled steering -----------------------------------------------------------------------
+
+    def schedule(self, *, turn: int | None = None, tool: str | None = None) -> None:
+        """Queue what is scheduled for this point."""
+        if not self.scheduled:
+            return
+        due = [
+            one
+            for one in self.scheduled
+            if (turn is not None and one.after_turn == turn)
+            or (tool is not None and one.after_tool == tool)
+        ]
+        for one in due:
+            self.scheduled.remove(one)
+            self.steering.put(user_message(one.text), "spec")
+
+    # --- tools and limits -------------------------------------------------------------------------
+
+    def schemas(self) -> list[ToolSchema]:
+        """The tools as the model sees them."""
+        return [ToolSchema(t.name, t.description, t.parameters) for t in self.tools.values()]
+
+    def call_ended(self, call: bytes) -> None:
+        """Count a call, given as one byte string with its result, against ``repeats``."""
+        self._call_repeats = self._call_repeats + 1 if call == self._last_call else 1
+        self._last_call = call
+
+    def reached(self) -> Reached | None:
+        """The limit that forbids another model call."""
+        allowed = self.options.limits.repeats
+        if allowed is not None and self._call_repeats >= allowed:
+            return Reached("repeats", self._call_repeats, allowed)
+        return self.meter.reached()
+
+    # --- stopping ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Forget how the agent was stopped before: it is to work again."""
+        self.cancellation = Cancellation()
+        self.aborted_as = self.stopping = None
+
+    def abort(self, ending: Ending) -> None:
+        """Stop the stream and the tools that are running, and end."""
+        if self.aborted_as is None:
+            self.aborted_as = ending
+            self.cancellation.cancel(ending.error or "the run was aborted")
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the calls of this turn that have not begun are to be skipped."""
+        return self.options.interrupt and len(self.steering) > 0
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    async def run_hook(self, point: str, hook: Hook, *args: Any) -> Any:
+        """Call a hook where failing ends the run, unless its ``on_error`` is ``warn``.
+
+        Raises:
+            HookError: if it failed.
+        """
+        try:
+            return await hook(*args)
+        except Exception as error:
+            if self.hook_failed(point, hook, error) == "warn":
+                return None
+            raise HookError(f"the hook {point} failed: {describe(error)}") from error
+
+    def hook_failed(
+        self, point: str, hook: Hook, error: Exception, tool_call_id: str | None = None
+    ) -> OnError:
+        """Tell that a hook failed; what becomes of it."""
+        decided = hook.on_error or BY_DEFAULT.get(point, "fail")
+        event: dict[str, Any] = {"type": "hook_decision", "hook": point}
+        if tool_call_id is not None:
+            event["tool_call_id"] = tool_call_id
+        event |= {"action": "fail", "reason": describe(error), "on_error": decided}
+        self.emit(cast("Event", event))
+        return decided
+
+    async def poll(self, queue: MessageQueue) -> None:
+        """Ask a queue's suppliers for messages."""
+        point = f"{queue.name}_messages"
+        for hook in self.hooks[point]:
+            for item in await self.run_hook(point, hook) or ():
+                queue.put(as_message(item), "hook")
+
+
+current: ContextVar[Session] = ContextVar("current")
+"""The session whose tool call is being run, for tools that are agents themselves."""

@@ -1,0 +1,379 @@
+"""The tool calls of a turn: seven steps for each, in parallel or one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from runner.engine.contract import Cancellation, Tool, ToolResult, Update
+from runner.engine.event import Event, Result
+from runner.engine.message import AssistantMessage, ToolCallBlock, text_block, tool_calls_of
+from runner.engine.options import Ending
+from runner.engine.session import Session, current
+from runner.error import describe
+from runner.json_text import canonical
+
+CUT = "Not run: the answer was cut at its length limit before it was whole. Make a shorter call."
+SKIPPED = "Skipped: a new message came before this call was begun. Read it before you go on."
+ENDING = "Not run: the run ends."
+
+
+@dataclass(slots=True)
+class Batch:
+    """What the calls of a turn came to."""
+
+    calls: int
+    terminate: bool
+    """Whether every result says that the model need not be asked again."""
+
+
+async def run_tool_calls(session: Session, answer: AssistantMessage) -> Batch:
+    """Run the calls of an answer. Each gets its start, its end and its result message.
+
+    Never raises for what a tool or a hook does: where that ends the run, ``session.stopping`` or
+    the session's cancellation says so.
+    """
+    calls = [_Call(session, block) for block in tool_calls_of(answer)]
+    session.pending_calls = {call.id for call in calls}
+    if answer["stop_reason"] == "length":
+        for call in calls:
+            call.start()
+            await call.finish(ToolResult(CUT, is_error=True), ran=False)
+            call.tell_result()
+    elif _sequential(session, calls):
+        for call in calls:
+            refused = await call.prepare()
+            await call.finish(refused or await call.execute(), ran=refused is None)
+            call.tell_result()
+    else:
+        await _run_parallel(session, calls)
+        for call in calls:
+            call.tell_result()
+    session.pending_calls = set()
+    await session.settle()
+    return Batch(len(calls), bool(calls) and all(call.result.terminate for call in calls))
+
+
+def _sequential(session: Session, calls: Sequence[_Call]) -> bool:
+    if session.options.tool_execution == "sequential" or len(calls) < 2:
+        return True
+    return any(call.tool is not None and call.tool.execution == "sequential" for call in calls)
+
+
+async def _run_parallel(session: Session, calls: Sequence[_Call]) -> None:
+    """Prepare the calls in order, run them at once, finish each as it is done."""
+    gate = asyncio.Semaphore(session.options.max_parallel_tools)
+
+    async def run(call: _Call) -> None:
+        async with gate:
+            refused = call.refused_late()
+            await call.finish(refused or await call.execute(), ran=refused is None)
+
+    ready = []
+    for call in calls:
+        refused = await call.prepare()
+        if refused is None:
+            ready.append(call)
+        else:
+            await call.finish(refused, ran=False)
+    await asyncio.gather(*(run(call) for call in ready))
+
+
+class _Call:
+    """One tool call on its way."""
+
+    def __init__(self, session: Session, block: ToolCallBlock) -> None:
+        self.session = session
+        self.id = block["id"]
+        self.name = block["name"]
+        self.said = block["arguments"]
+        """The arguments as the model gave them."""
+        self.tool: Tool | None = session.tools.get(self.name)
+        self.arguments: dict[str, Any] = {}
+        self.result = ToolResult("")
+        self._seconds = 0.0
+
+    # --- steps 1 to 4 -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Step 1: the call is told."""
+        self.session.emit(
+            {
+                "type": "tool_execution_start",
+                "tool_call_id": self.id,
+                "tool_name": self.name,
+                "arguments": self.said,
+            }
+        )
+
+    async def prepare(self) -> ToolResult | None:
+        """Steps 1 to 4. Gives the result of a call that is not to be run."""
+        self.start()
+        await self.session.settle()
+        refused = self.refused_late() or self._find() or self._take_place() or self._check_said()
+        return refused or await self._before()
+
+    def refused_late(self) -> ToolResult | None:
+        """Why a call that has not begun is not run any more, if so."""
+        session = self.session
+        if session.cancellation.cancelled:
+            return _error(f"Not run: {session.cancellation.reason}.")
+        if session.stopping is not None:
+            return _error(ENDING)
+        return _error(SKIPPED) if session.interrupted else None
+
+    def _find(self) -> ToolResult | None:
+        """Step 2."""
+        if self.tool is not None:
+            return None
+        names = ", ".join(self.session.tools) or "none"
+        return _error(f'There is no tool "{self.name}". The tools are: {names}.')
+
+    def _take_place(self) -> ToolResult | None:
+        reached = self.session.meter.take_call()
+        if reached is None:
+            return None
+        return _error(f"Not run: the run's limit of {reached.allowed} tool calls is reached.")
+
+    def _check_said(self) -> ToolResult | None:
+        """Step 3."""
+        if isinstance(self.said, str):
+            return _error(
+                "The arguments are not a JSON object, and the tool was not run. "
+                f"Send one JSON object. They were: {self.said:.200}"
+            )
+        return self._check(self.said)
+
+    def _check(self, arguments: dict[str, Any]) -> ToolResult | None:
+        try:
+            wrong = cast("Tool", self.tool).check(arguments)
+        except Exception as error:
+            wrong = [describe(error)]
+        if wrong:
+            return _error(
+                "The arguments don't fit, and the tool was not run:\n"
+                + "\n".join(f"- {one}" for one in wrong)
+            )
+        self.arguments = arguments
+        return None
+
+    async def _before(self) -> ToolResult | None:
+        """Step 4."""
+        for hook in self.session.hooks["before_tool_call"]:
+            call = {
+                "tool_name": self.name,
+                "tool_call_id": self.id,
+                "arguments": self.arguments,
+            }
+            try:
+                decision = _decision(await hook(call), ("block", "reason", "arguments", "stop"))
+                refused = self._follow(decision)
+            except Exception as error:
+                decided = self.session.hook_failed("before_tool_call", hook, error, self.id)
+                refused = self._failed("before_tool_call", error, decided)
+            if refused is not None:
+                return refused
+        return None
+
+    def _follow(self, decision: Mapping[str, Any]) -> ToolResult | None:
+        """Do what a hook before the call decided."""
+        if decision.get("block"):
+            reason = str(decision.get("reason") or "a hook blocked it")
+            self._decided("before_tool_call", "block", reason=reason)
+            if decision.get("stop"):
+                self.session.stopping = Ending("denied", f"{self.name}: {reason}")
+            return _error(f"Not run: {reason}")
+        arguments = decision.get("arguments")
+        if arguments is None:
+            return None
+        if not isinstance(arguments, dict):
+            raise TypeError(f"arguments must be an object, not {arguments!r:.80}")
+        self._decided("before_tool_call", "rewrite", arguments=arguments)
+        return self._check(arguments)
+
+    def _failed(self, point: str, error: Exception, decided: str) -> ToolResult | None:
+        """What a hook's failure makes of the call."""
+        text = f"The hook {point} failed: {describe(error)}"
+        if decided == "warn":
+            return None
+        if decided == "fail":
+            self.session.stopping = Ending("error", f"the hook {point} failed: {describe(error)}")
+        return _error(text)
+
+    def _decided(self, point: str, action: str, **more: Any) -> None:
+        event = {"type": "hook_decision", "hook": point, "tool_call_id": self.id, "action": action}
+        self.session.emit(cast("Event", event | more))
+
+    # --- step 5 -----------------------------------------------------------------------------------
+
+    async def execute(self) -> ToolResult:
+        """Step 5: run the tool, for no longer than it may."""
+        session, tool = self.session, cast("Tool", self.tool)
+        loop = asyncio.get_running_loop()
+        started = session.clock.now()
+        cancellation = Cancellation()
+        current.set(session)
+        task = asyncio.ensure_future(
+            tool.execute(self.id, self.arguments, self._updates(loop), cancellation)
+        )
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def end(_: object = None) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def cancel(reason: str) -> None:
+            cancellation.cancel(reason)
+            task.cancel()
+            loop.call_later(session.options.grace, end)
+
+        task.add_done_callback(end)
+        timer = None
+        if tool.timeout is not None:
+            late = f"timed out after {tool.timeout:g} s"
+            timer = loop.call_later(tool.timeout, cancel, late)
+        off = session.cancellation.on_cancel(
+            lambda: cancel(session.cancellation.reason or "aborted")
+        )
+        try:
+            await ended
+        finally:
+            off()
+            if timer is not None:
+                timer.cancel()
+            self._seconds = session.clock.now() - started
+        return _outcome(task, cancellation.reason)
+
+    def _updates(self, loop: asyncio.AbstractEventLoop) -> Update:
+        here = threading.get_ident()
+
+        def tell(update: Any) -> None:
+            if self.id in self.session.pending_calls:
+                self.session.emit(
+                    {
+                        "type": "tool_execution_update",
+                        "tool_call_id": self.id,
+                        "tool_name": self.name,
+                        "update": update,
+                    }
+                )
+
+        def update(content: Any) -> None:
+            if threading.get_ident() == here:
+                tell(content)
+            else:
+                loop.call_soon_threadsafe(tell, content)
+
+        return update
+
+    # --- steps 6 and 7 ----------------------------------------------------------------------------
+
+    async def finish(self, result: ToolResult, *, ran: bool) -> None:
+        """Steps 6 and 7, but for the result's message."""
+        session = self.session
+        self.result = result
+        if ran:
+            await self._after()
+        session.pending_calls.discard(self.id)
+        session.emit(
+            {
+                "type": "tool_execution_end",
+                "tool_call_id": self.id,
+                "tool_name": self.name,
+                "result": self._told(),
+                "is_error": self.result.is_error,
+                "seconds": round(self._seconds, 3),
+            }
+        )
+        session.schedule(tool=self.name)
+        await session.settle()
+
+    async def _after(self) -> None:
+        for hook in self.session.hooks["after_tool_call"]:
+            call = {
+                "tool_name": self.name,
+                "tool_call_id": self.id,
+                "arguments": self.arguments,
+                "result": {
+                    "content": self.result.blocks(),
+                    "details": self.result.details,
+                    "is_error": self.result.is_error,
+                },
+            }
+            try:
+                self._replace(
+                    _decision(await hook(call), ("content", "details", "is_error", "terminate"))
+                )
+            except Exception as error:
+                decided = self.session.hook_failed("after_tool_call", hook, error, self.id)
+                self.result = self._failed("after_tool_call", error, decided) or self.result
+
+    def _replace(self, decision: Mapping[str, Any]) -> None:
+        """Replace what a hook after the call decided, field by field."""
+        if not decision:
+            return
+        old = self.result
+        content = decision.get("content", old.content)
+        self.result = ToolResult(
+            content if isinstance(content, str) else list(content),
+            decision.get("details", old.details),
+            bool(decision.get("is_error", old.is_error)),
+            bool(decision.get("terminate", old.terminate)),
+        )
+        self._decided("after_tool_call", "replace")
+
+    def _told(self) -> Result:
+        result: Result = {"content": self.result.blocks()}
+        if self.result.details is not None:
+            result["details"] = self.result.details
+        return result
+
+    def tell_result(self) -> None:
+        """The result's message joins the history; the call counts for ``repeats``."""
+        session = self.session
+        message: dict[str, Any] = {
+            "id": "",
+            "role": "tool_result",
+            "tool_call_id": self.id,
+            "tool_name": self.name,
+            "is_error": self.result.is_error,
+            "content": self.result.blocks(),
+        }
+        if self.result.details is not None:
+            message["details"] = self.result.details
+        session.turn_results.append(session.add(cast("Any", message)))
+        session.call_ended(canonical([self.name, self.said, message["content"]]))
+
+
+def _outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
+    """What a tool's task came to; ``reason`` is that of its cancellation."""
+    if not task.done():
+        return _error(f"The tool {reason}, and did not end when it was told to; left behind.")
+    if task.cancelled():
+        return _error(f"The tool was stopped: {reason or 'it was cancelled'}.")
+    error = task.exception()
+    if error is not None:
+        return _error(describe(error) if reason is None else f"{describe(error)} ({reason})")
+    result = task.result()
+    if reason is None:
+        return result
+    said = [*result.blocks(), text_block(f"\nThe tool was stopped: {reason}.")]
+    return ToolResult(said, result.details, is_error=True)
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult(text, is_error=True)
+
+
+def _decision(given: Any, known: Sequence[str]) -> Mapping[str, Any]:
+    """What a hook gave, checked: nothing, or a map of known keys."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"a hook gives nothing or a map, not {given!r:.80}")
+    if unknown := [key for key in given if key not in known]:
+        raise ValueError(f'unknown key "{unknown[0]}" in a decision; known: {", ".join(known)}')
+    return given
