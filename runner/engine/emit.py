@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, cast
 
 from runner.engine.contract import Clock, Redactor
@@ -45,7 +45,7 @@ class Emitter:
         self._listeners: tuple[Listener, ...] = ()
         self._owed: deque[Awaitable[None]] = deque()
         self._streams: dict[str, dict[int, str]] = {}
-        self._told_once: set[str] = set()
+        self._told_once: set[Hashable] = set()
         self.redactor = redactor
         self.deltas = deltas
         self.seq = first_seq
@@ -66,20 +66,23 @@ class Emitter:
 
         return unsubscribe
 
-    def emit(self, event: Event, path: str | None = None) -> None:
-        """Hand an event to all. ``path`` is that of the sub-agent that it comes from."""
+    def emit(self, event: Event, path: str | None = None) -> Event | None:
+        """Hand an event to all, and give it as they get it; None for a delta that is held back.
+
+        ``path`` is that of the sub-agent that it comes from.
+        """
         if event["type"] == "message_update":
             if not self.deltas or not (self._sink or self._listeners):
-                return
+                return None
             if self.redactor is not None and not self._redact_delta(event, path):
-                return
+                return None
         elif self.redactor is not None:
             if event["type"] == "message_end":
                 self._flush_deltas(event["message"]["id"], path)
             event = self.redactor.value(event)
-        self._deliver(event, path)
+        return self._deliver(event, path)
 
-    def once(self, what: str) -> bool:
+    def once(self, what: Hashable) -> bool:
         """Whether something that is told once a run, by whichever agent, was not told yet."""
         if what in self._told_once:
             return False
@@ -99,7 +102,7 @@ class Emitter:
         """Whether there is something to `settle`."""
         return bool(self._owed)
 
-    def _deliver(self, event: Event, path: str | None) -> None:
+    def _deliver(self, event: Event, path: str | None) -> Event:
         head: dict[str, Any] = {"seq": self.seq, "t": round(self._clock.now() - self._started, 3)}
         if path is not None:
             head["agent"] = path
@@ -121,6 +124,7 @@ class Emitter:
             else:
                 if owed is not None:
                     self._owed.append(owed)
+        return stamped
 
     def _redact_delta(self, event: Any, path: str | None) -> bool:
         """Redact a delta in place; False where all of it is held back."""

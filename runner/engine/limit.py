@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runner.engine.message import Usage, add_usage, no_usage, tokens_of
 
@@ -33,12 +33,15 @@ class Reached(NamedTuple):
     limit: str
     value: float
     allowed: float | None
+    owner: int = 0
+    """Tells the meters apart whose limit it is."""
 
 
 class Meter:
     """What an agent and its sub-agents have used. What a sub-agent uses, its parents use too."""
 
     __slots__ = (
+        "calls",
         "calls_refused",
         "cost_usd",
         "depth",
@@ -55,6 +58,8 @@ class Meter:
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.turns = 0
+        self.calls: list[tuple[str, dict[str, Any] | str]] = []
+        """Every call that a model made, by name and arguments, in the order of their starts."""
         self.tool_calls = 0
         self.calls_refused = 0
         self.usage: Usage = no_usage()
@@ -84,6 +89,11 @@ class Meter:
             elif any(usage.values()):
                 meter.unpriced = True
 
+    def add_call(self, name: str, arguments: dict[str, Any] | str) -> None:
+        """A model made a call, whatever becomes of it."""
+        for meter in self._lineage():
+            meter.calls.append((name, arguments))
+
     def take_call(self) -> Reached | None:
         """Count a tool call that is about to be run, or say which limit forbids it."""
         lineage = self._lineage()
@@ -91,7 +101,8 @@ class Meter:
             allowed = meter.limits.tool_calls
             if allowed is not None and meter.tool_calls >= allowed:
                 meter.calls_refused += 1
-                return Reached("tool_calls", meter.tool_calls + meter.calls_refused, allowed)
+                asked = meter.tool_calls + meter.calls_refused
+                return Reached("tool_calls", asked, allowed, id(meter))
         for meter in lineage:
             meter.tool_calls += 1
         return None
@@ -102,17 +113,17 @@ class Meter:
             limits = meter.limits
             tokens = tokens_of(meter.usage)
             if limits.turns is not None and meter.turns >= limits.turns:
-                return Reached("turns", meter.turns, limits.turns)
+                return Reached("turns", meter.turns, limits.turns, id(meter))
             if limits.tool_calls is not None and meter.calls_refused:
                 value = meter.tool_calls + meter.calls_refused
-                return Reached("tool_calls", value, limits.tool_calls)
+                return Reached("tool_calls", value, limits.tool_calls, id(meter))
             if limits.tokens is not None and tokens >= limits.tokens:
-                return Reached("tokens", tokens, limits.tokens)
+                return Reached("tokens", tokens, limits.tokens, id(meter))
             if limits.cost_usd is not None and meter.cost_usd >= limits.cost_usd:
-                return Reached("cost_usd", meter.cost_usd, limits.cost_usd)
+                return Reached("cost_usd", round(meter.cost_usd, 12), limits.cost_usd, id(meter))
         return None
 
     @property
     def cost(self) -> float | None:
         """The cost in USD; None where a part of it is not known."""
-        return None if self.unpriced else self.cost_usd
+        return None if self.unpriced else round(self.cost_usd, 12)

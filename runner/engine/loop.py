@@ -12,14 +12,14 @@ from runner.engine.options import Ending
 from runner.engine.queue import MessageQueue
 from runner.engine.session import Session
 from runner.engine.tool_call import run_tool_calls
-from runner.error import PiRunError
+from runner.error import PiRunError, describe
 
 
 class Tasks(Protocol):
     """What a loop is run for. It asks for more when it has nothing left to do."""
 
-    async def begin(self) -> None:
-        """The agent has started."""
+    async def begin(self) -> Sequence[Message] | Ending:
+        """The agent has started: the first prompts, or how it ends at once."""
         ...
 
     async def review(self) -> Sequence[Message] | Ending:
@@ -41,8 +41,9 @@ class Tasks(Protocol):
 class NoTasks:
     """A loop that is run for its prompts alone."""
 
-    async def begin(self) -> None:
-        """Nothing to do."""
+    async def begin(self) -> Sequence[Message] | Ending:
+        """Nothing to add."""
+        return ()
 
     async def review(self) -> Sequence[Message] | Ending:
         """Nothing to try again."""
@@ -77,8 +78,10 @@ async def run_loop(
     try:
         ending = await _turns(session, prompts, tasks, queue)
     except PiRunError as error:
-        ending = Ending("error", str(error))
-        _close_turn(session)
+        ending = Ending("error", describe(error))
+    except Exception as error:
+        ending = Ending("error", f"{type(error).__name__}: {describe(error)}", bug=error)
+    _close_turn(session)
     ending = await tasks.end(ending)
     if ending.limit is not None:
         _tell_limit(session, ending.limit)
@@ -99,10 +102,13 @@ async def _turns(
     session: Session, prompts: Sequence[Message], tasks: Tasks, queue: MessageQueue | None
 ) -> Ending:
     """The two loops: turns while there are calls or steering, follow-ups when there are none."""
-    await tasks.begin()
+    begun = await tasks.begin()
+    if isinstance(begun, Ending):
+        return begun
     if reached := session.reached():
         return limit_ending(reached)
-    pending, opening = prompts, True
+    pending: Sequence[Message] = [*prompts, *begun]
+    opening = True
     while True:
         more = True
         while more:
@@ -227,7 +233,7 @@ def limit_ending(reached: Reached) -> Ending:
 
 def _tell_limit(session: Session, reached: Reached) -> None:
     """Tell a limit, once a run."""
-    if not session.emitter.once(f"limit {reached.limit}"):
+    if not session.emitter.once((reached.limit, reached.owner)):
         return
     event: Any = {"type": "limit_reached", "limit": reached.limit}
     session.emit(event | {"value": reached.value, "allowed": reached.allowed})

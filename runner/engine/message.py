@@ -171,6 +171,14 @@ def add_usage(total: Usage, more: Usage) -> None:
         total[key] += more[key]
 
 
+def usage_since(before: Usage, now: Usage) -> Usage:
+    """What was used between two states of a running total."""
+    since = no_usage()
+    for key in ("input", "output", "cache_read", "cache_write", "reasoning"):
+        since[key] = now[key] - before[key]
+    return since
+
+
 def tokens_of(usage: Usage) -> int:
     """All tokens that were read or written, those of the cache included."""
     return usage["input"] + usage["output"] + usage["cache_read"] + usage["cache_write"]

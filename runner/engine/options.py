@@ -23,6 +23,9 @@ class Ending:
     """Why, in one line, where it is not ``ok``."""
     limit: Reached | None = None
     signal: int | None = None
+    """The signal that aborted it."""
+    bug: Exception | None = None
+    """What escaped where nothing should."""
 
 
 @dataclass(slots=True)

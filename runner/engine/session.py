@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, cast
@@ -74,6 +74,8 @@ class Session:
         """How many calls the model made in this run."""
         self.requests: dict[int, int] = {}
         """How many requests were made of each model, by its place (0: the main model)."""
+        self.agents: Counter[str] = Counter()
+        """How many sub-agents of each name it had."""
         self.digest = ContextDigest()
         self.last_answer: AssistantMessage | None = None
         self.history: list[Message] = []

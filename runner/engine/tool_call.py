@@ -100,6 +100,7 @@ class _Call:
 
     def start(self) -> None:
         """Step 1: the call is told."""
+        self.session.meter.add_call(self.name, self.said)
         self.session.emit(
             {
                 "type": "tool_execution_start",

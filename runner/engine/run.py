@@ -1,0 +1,96 @@
+"""A whole run: a plan between its ``run_start`` and its ``run_end``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from runner.engine.contract import Clock
+from runner.engine.emit import Emitter
+from runner.engine.event import RunEnd, RunStart
+from runner.engine.limit import Meter
+from runner.engine.message import as_message
+from runner.engine.options import Ending
+from runner.engine.plan import Expected, Outcome, Plan
+from runner.engine.session import Session
+from runner.engine.sub_agent import run_plan
+from runner.error import BUG, describe, exit_code
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a run ended."""
+
+    event: RunEnd
+    """As it went out: numbered and redacted."""
+    expected: list[Expected] = field(default_factory=list)
+    bug: Exception | None = None
+    log_error: Exception | None = None
+    """Why the log could not be written."""
+
+
+class Run:
+    """One run of a plan.
+
+    ``steer``, ``follow_up`` may be called from any thread, `abort` in the loop's thread.
+    """
+
+    def __init__(self, plan: Plan, start: RunStart, emitter: Emitter, clock: Clock) -> None:
+        self._plan = plan
+        self._start = start
+        self._emitter = emitter
+        self._log_error: Exception | None = None
+        meter = Meter(plan.options.limits)
+        self.session = Session(plan.options, emitter, meter, clock)
+        emitter.on_sink_error = self._log_failed
+
+    def steer(self, message: Any) -> None:
+        """Queue a message for the next turn."""
+        self.session.steering.put(as_message(message), "api")
+
+    def follow_up(self, message: Any) -> None:
+        """Queue a message for when the agent would stop."""
+        self.session.follow_up.put(as_message(message), "api")
+
+    def abort(self, signal: int | None = None) -> None:
+        """End the run: its stream and its tools are stopped, its log is closed properly."""
+        names = {2: "it was interrupted", 15: "it was terminated"}
+        self.session.abort(
+            Ending("aborted", names.get(signal or 0, "it was aborted"), signal=signal)
+        )
+
+    async def execute(self) -> Ended:
+        """Run it. Never raises for what happens in it."""
+        self._emitter.emit(self._start)
+        await self._emitter.settle()
+        try:
+            outcome = await run_plan(self._plan, self.session)
+        finally:
+            for close in self._plan.close:
+                await close()
+        event = self._emitter.emit(self._end(outcome))
+        await self._emitter.settle()
+        return Ended(cast("RunEnd", event), outcome.expected, outcome.ending.bug, self._log_error)
+
+    def _end(self, outcome: Outcome) -> RunEnd:
+        ending, meter = outcome.ending, self.session.meter
+        code = BUG if ending.bug is not None else exit_code(ending.status, ending.signal)
+        end: RunEnd = {
+            "type": "run_end",
+            "status": ending.status,
+            "exit_code": code,
+            "text": outcome.text,
+            "output": outcome.output,
+            "turns": meter.turns,
+            "tool_calls": meter.tool_calls,
+            "usage": meter.usage,
+            "cost_usd": meter.cost,
+            "seconds": round(self._emitter.elapsed, 3),
+        }
+        if ending.error is not None:
+            end["error"] = ending.error
+        return end
+
+    def _log_failed(self, error: Exception) -> None:
+        self._log_error = error
+        self.session.abort(Ending("error", describe(error)))
