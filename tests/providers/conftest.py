@@ -130,9 +130,9 @@ async def _turn(model: Provider, case: dict[str, Any], provider: str) -> Turn:
     try:
         async with (
             asyncio.timeout(abort_after),
-            aclosing(model.stream(_request(case, provider))) as s,
-        ):  # type: ignore[type-var]
-            async for event in s:
+            aclosing(cast("Any", model.stream(_request(case, provider)))) as stream,
+        ):
+            async for event in stream:
                 answer.feed(event)
                 if type(event) is Stop:
                     break
