@@ -1,1 +1,97 @@
 """pi-run: agent workflows written as plain specs; one loop, one event log."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runner.api import RunResult, run_spec, run_spec_async
+    from runner.engine.agent import Agent, AgentState
+    from runner.engine.contract import (
+        Cancellation,
+        Clock,
+        Model,
+        Price,
+        Provider,
+        Retry,
+        Tool,
+        ToolResult,
+    )
+    from runner.engine.event import Event
+    from runner.engine.hook import Hook, Hooks
+    from runner.engine.limit import Limits
+    from runner.engine.message import Message
+    from runner.engine.options import AgentOptions
+    from runner.error import LogError, PiRunError, ProviderError, SpecError, UsageError
+    from runner.toolkit.python import ToolContext, tool
+
+__all__ = [
+    "Agent",
+    "AgentOptions",
+    "AgentState",
+    "Cancellation",
+    "Clock",
+    "Event",
+    "Hook",
+    "Hooks",
+    "Limits",
+    "LogError",
+    "Message",
+    "Model",
+    "PiRunError",
+    "Price",
+    "Provider",
+    "ProviderError",
+    "Retry",
+    "RunResult",
+    "SpecError",
+    "Tool",
+    "ToolContext",
+    "ToolResult",
+    "UsageError",
+    "run_spec",
+    "run_spec_async",
+    "tool",
+]
+
+# Imported when they are asked for: `pi-run --help` needs none of them.
+_HOMES = {
+    "Agent": "runner.engine.agent",
+    "AgentOptions": "runner.engine.options",
+    "AgentState": "runner.engine.agent",
+    "Cancellation": "runner.engine.contract",
+    "Clock": "runner.engine.contract",
+    "Event": "runner.engine.event",
+    "Hook": "runner.engine.hook",
+    "Hooks": "runner.engine.hook",
+    "Limits": "runner.engine.limit",
+    "LogError": "runner.error",
+    "Message": "runner.engine.message",
+    "Model": "runner.engine.contract",
+    "PiRunError": "runner.error",
+    "Price": "runner.engine.contract",
+    "Provider": "runner.engine.contract",
+    "ProviderError": "runner.error",
+    "Retry": "runner.engine.contract",
+    "RunResult": "runner.api",
+    "SpecError": "runner.error",
+    "Tool": "runner.engine.contract",
+    "ToolContext": "runner.toolkit.python",
+    "ToolResult": "runner.engine.contract",
+    "UsageError": "runner.error",
+    "run_spec": "runner.api",
+    "run_spec_async": "runner.api",
+    "tool": "runner.toolkit.python",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

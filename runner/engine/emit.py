@@ -23,8 +23,8 @@ class Emitter:
 
     Args:
         clock: For ``t``.
-        sink: The log: gets each event before all listeners. If it raises, it gets no more, and
-            ``on_sink_error`` is told.
+        sink: The log: gets each event before all listeners. If it raises, ``on_sink_error`` is
+            told, once.
         redactor: Takes out of events what no one is to read.
         deltas: Whether ``message_update`` events are emitted at all.
     """
@@ -113,8 +113,7 @@ class Emitter:
             try:
                 self._sink(stamped)
             except Exception as error:
-                self._sink = None
-                if self.on_sink_error is not None:
+                if self.once(self._sink) and self.on_sink_error is not None:
                     self.on_sink_error(error)
         for listener in self._listeners:
             try:
