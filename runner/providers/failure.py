@@ -18,6 +18,8 @@ from runner.error import ErrorKind, ProviderError
 
 MOST_CHARACTERS = 300
 """The longest message of an error."""
+SHORTEST_KEY = 6
+"""A shorter key is a placeholder, for a server that asks for none."""
 
 _BY_STATUS: dict[int, ErrorKind] = {
     401: "auth",
@@ -150,7 +152,7 @@ def failure_of_answer(
 
 def short(text: str, secret: str | None = None) -> str:
     """A message as it may be shown: one line, no HTML, no key, at most 300 characters."""
-    if secret:
+    if secret and len(secret) >= SHORTEST_KEY:
         text = text.replace(secret, "[key]")
     if _PAGE.search(text):
         title = _TITLE.search(text)
