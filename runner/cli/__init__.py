@@ -1,0 +1,116 @@
+"""The command ``pi-run``. One file a command: options in, exit code out, no logic."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from runner.cli.failure import tell
+from runner.cli.streams import Streams, open_standard_descriptors
+
+COMMANDS = {
+    "run": "Run specs. `pi-run SPEC` is short for it.",
+    "check": "Check specs, without a model call.",
+    "tools": "List the tools that there are, with their schemas.",
+    "schema": "Print the JSON Schema of specs or of logs.",
+    "init": "Write a first spec, a tool and a test that pass as they are.",
+}
+"""Each command with its line in the list. Its module has its name, and in it the function that
+does; it is imported when the command is called."""
+
+_GROUP_OPTIONS = ("--help", "--version")
+
+
+class Commands(click.Group):
+    """The commands, each imported when it is called, with ``run`` for what is none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, the most used first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        # importlib's module would have to be imported first.
+        module = __import__(f"runner.cli.{cmd_name}", fromlist=["command"])
+        command: click.Command = module.command
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take a first word that is no command for the first argument of ``run``."""
+        if args and args[0] not in COMMANDS and args[0] not in _GROUP_OPTIONS:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"pi-run {version('pi-run')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    epilog="""\b
+Examples:
+  pi-run triage.yaml -i issue="It crashes at start"
+  pi-run check triage.yaml
+
+Each option of a command can stand in the environment too, such as --log in PI_RUN_LOG. A flag
+beats it, and both beat the spec.""",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def commands() -> None:
+    """Run agent workflows that are written as plain YAML."""
+
+
+def _use_utf8() -> None:
+    """Start again in Python's UTF-8 mode where the locale is of another encoding.
+
+    Arguments, file names and the files that tools open are UTF-8 in any locale, and Python decides
+    that at its start. The process stays the same one.
+    """
+    if sys.flags.utf8_mode or sys.getfilesystemencoding() == "utf-8" or not sys.executable:
+        return
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def execute(arguments: list[str], streams: Streams) -> int:
+    """Do what a command line says.
+
+    Returns:
+        The exit code. Nothing is raised: what goes wrong is told on stderr.
+    """
+    try:
+        with commands.make_context("pi-run", arguments, obj=streams) as context:
+            code: Any = commands.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except BaseException as error:
+        return tell(error, streams)
+    return code if isinstance(code, int) else 0
+
+
+def main() -> NoReturn:
+    """Run the command that the arguments of this process say."""
+    _use_utf8()
+    open_standard_descriptors()
+    sys.exit(execute(sys.argv[1:], Streams()))

@@ -1,0 +1,43 @@
+"""``pi-run check``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runner.cli.command import Command, spec_options, specs_argument
+from runner.cli.streams import Streams
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  pi-run check specs/*.yaml
+  pi-run check triage.yaml --format json
+
+Exit code 2 if something is wrong; a warning is not.""",
+)
+@specs_argument
+@spec_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json", "github")),
+    default="text",
+    envvar="PI_RUN_FORMAT",
+    help="How faults are printed: lines, a JSON list, or annotations of GitHub Actions.",
+)
+@click.pass_obj
+def command(streams: Streams, /, specs: tuple[str, ...], form: str, **given: Any) -> int:
+    """Check specs: all that can be known without a model call.
+
+    Each fault stands on a line of its own as FILE:LINE:COLUMN: PATH: what is wrong; what would be
+    right.
+    """
+    from runner.cli.checks import check_all
+    from runner.cli.options import run_options
+    from runner.cli.runs import find_specs
+
+    return check_all(streams, find_specs(specs), form, run_options(**given))

@@ -1,0 +1,64 @@
+"""Specs, checked one by one, and what is wrong with them, told in one of three forms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from runner import api, json_text
+from runner.cli.failure import annotate, tell
+from runner.cli.streams import Streams
+from runner.error import Fault, PiRunError, SpecError
+from runner.views.ci import annotation
+
+
+def check_all(streams: Streams, specs: Sequence[str], form: str, options: api.RunOptions) -> int:
+    """Check specs and print their faults to stdout.
+
+    Returns:
+        2 if one of them is wrong, else 0. Warnings don't count.
+    """
+    code = 0
+    found: list[Fault] = []
+    for path in specs:
+        try:
+            faults = api.check(path, options)
+        except SpecError as error:
+            faults = error.faults
+        except PiRunError as error:
+            code = max(code, tell(error, streams))
+            continue
+        if form == "text":
+            _print_lines(streams, path, faults)
+        found += faults
+    if form == "github":
+        root = os.environ.get("GITHUB_WORKSPACE")
+        streams.line("".join(f"{annotation(fault, root)}\n" for fault in found))
+    elif streams.in_actions:
+        annotate(found, streams)
+    if form == "json":
+        streams.line(json_text.line([_object(fault) for fault in found]))
+    return max(code, 2 if any(not fault.warning for fault in found) else 0)
+
+
+def _print_lines(streams: Streams, path: str, faults: Sequence[Fault]) -> None:
+    for fault in faults:
+        streams.result(str(fault) if not fault.warning else _warning(fault))
+    if all(fault.warning for fault in faults):
+        streams.result(f"{path}: ok")
+
+
+def _warning(fault: Fault) -> str:
+    place = f"{fault.file}:{fault.line}:{fault.column}"
+    return f"{place}: {fault.path}: warning: {fault.message}"
+
+
+def _object(fault: Fault) -> dict[str, str | int]:
+    return {
+        "file": fault.file,
+        "line": fault.line,
+        "column": fault.column,
+        "path": fault.path,
+        "severity": "warning" if fault.warning else "error",
+        "message": fault.message,
+    }

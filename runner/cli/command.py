@@ -1,0 +1,85 @@
+"""What all commands have in common: their class, and the options that several of them take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from runner.cli.streams import Streams
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _keep_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(Streams).verbose = value
+
+
+class Command(click.Command):
+    """A command that keeps stdout for its result, and takes ``PI_RUN_NAME`` for ``--name``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", {"auto_envvar_prefix": "PI_RUN"})
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            click.Option(
+                ["--verbose"],
+                is_flag=True,
+                expose_value=False,
+                callback=_keep_verbose,
+                help="Tell more; with an error, its traceback.",
+            )
+        )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do it, with stdout kept for the result."""
+        ctx.ensure_object(Streams).claim()
+        return super().invoke(ctx)
+
+
+class Line(click.types.StringParamType):
+    """A text; in the environment, where there may be several, a line each."""
+
+    envvar_list_splitter = "\n"
+
+
+def specs_argument(function: _F) -> _F:
+    """Let a command take specs, one at least."""
+    return click.argument("specs", metavar="SPEC...", nargs=-1, required=True)(function)
+
+
+def spec_options(function: _F) -> _F:
+    """Let a command take what changes a spec before it is checked."""
+    for option in (
+        click.option(
+            "--env-file",
+            metavar="FILE",
+            help="Read NAME=value lines; a real variable beats one of the same name.",
+        ),
+        click.option("--model", metavar="PROVIDER/ID", help="Ask this model instead."),
+        click.option(
+            "--set",
+            "sets",
+            envvar="PI_RUN_SET",
+            metavar="PATH=VALUE",
+            multiple=True,
+            type=Line(),
+            help="Change the spec, as in --set limits.turns=5. The value is YAML.",
+        ),
+        click.option(
+            "--inputs", metavar="FILE", help="Take inputs from a map in a JSON or YAML file."
+        ),
+        click.option(
+            "-i",
+            "--input",
+            "given",
+            envvar="PI_RUN_INPUT",
+            metavar="NAME=VALUE",
+            multiple=True,
+            type=Line(),
+            help="Give an input: name=text, name=@file or name:=JSON.",
+        ),
+    ):
+        function = option(function)
+    return function

@@ -1,0 +1,68 @@
+"""SIGINT, SIGTERM and SIGHUP during runs: the first ends a run in order, another SIGINT at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Protocol
+
+
+class Abortable(Protocol):
+    """What ends a run in order."""
+
+    def abort(self, signal: int | None = None) -> None:
+        """End it; in the loop's thread."""
+
+
+class Interrupts:
+    """Turns signals into the abort of the run that is going on.
+
+    The handlers are Python's own and not the event loop's, since these work while a hook or an
+    import keeps the loop busy.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        """The first signal that came."""
+        self._abort: Callable[[int], object] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # A run under nohup is not to end with its terminal.
+            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def attach(self, loop: AbstractEventLoop, run: Abortable) -> None:
+        """Let signals end this run from here on, also one that came before."""
+        self._abort = lambda number: loop.call_soon_threadsafe(run.abort, number)
+        if self.received is not None:
+            self._abort(self.received)
+
+    def detach(self) -> None:
+        """The run is over."""
+        self._abort = None
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received is None:
+            self.received = number
+            if self._abort is not None:
+                self._abort(number)
+        elif number == signal.SIGINT:
+            if os.isatty(2):
+                os.write(2, b"\x1b[?25h\n")  # a live view hides the cursor
+            os._exit(130)

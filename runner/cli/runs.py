@@ -1,0 +1,251 @@
+"""Runs of one spec or of several, once or often: prepared together, run in turn, told about."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runner import api
+from runner.cli import report
+from runner.cli.failure import annotate, tell
+from runner.cli.interrupts import Interrupts
+from runner.cli.streams import Streams
+from runner.error import LogError, PiRunError, UsageError
+from runner.views.ci import CaseResult, append_summary, write_junit
+from runner.views.text import TextView, plural
+
+
+@dataclass(slots=True)
+class Wanted:
+    """How runs are to be done and told about."""
+
+    form: str
+    """``text``, ``json`` or ``jsonl``: what stdout gets."""
+    repeat: int
+    """How often each spec is run; ≥ 1."""
+    min_pass: float
+    """The part of a spec's runs that must be good; 0 to 1."""
+    junit: str | None
+    """Where JUnit XML goes."""
+    color: bool
+    """Whether colours are wanted where there could be some."""
+    quiet: bool
+    """Whether to tell nothing but errors."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run that is to be done."""
+
+    path: str
+    suffix: str
+    """`` #2`` and so on, where a spec is run several times."""
+    options: api.RunOptions
+    prepared: api.Prepared | None = None
+    """None for what is prepared only when its turn comes: a repetition."""
+
+    @property
+    def title(self) -> str:
+        """Tells it apart from the others."""
+        return self.path + self.suffix
+
+
+def find_specs(given: Sequence[str]) -> list[str]:
+    """The specs that are named, those that a quoted pattern fits among them.
+
+    Raises:
+        UsageError: where a pattern fits no file.
+    """
+    found: list[str] = []
+    for name in given:
+        if not any(sign in name for sign in "*?[") or os.path.exists(name):
+            found.append(name)
+        elif matches := sorted(glob.glob(name, recursive=True)):
+            found += matches
+        else:
+            raise UsageError(f"{name}: no file fits this pattern; name a spec that is there")
+    return found
+
+
+def numbered(log: str, number: int) -> str:
+    """A log's path with a number before its suffix."""
+    path = Path(log)
+    return str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+
+
+class Runs:
+    """Does runs, and gives the exit code of all."""
+
+    def __init__(self, streams: Streams, wanted: Wanted) -> None:
+        self._streams = streams
+        self._wanted = wanted
+        self._interrupts = Interrupts()
+        self._results: list[CaseResult] = []
+        self._codes: dict[str, list[int]] = {}
+        self._several = False
+
+    def run(self, specs: Sequence[str], options: api.RunOptions) -> int:
+        """Prepare all, then do all, if nothing is wrong with any.
+
+        Raises:
+            LogError: where the JUnit file can't be written.
+        """
+        plan = list(self._plan(specs, options))
+        self._several = len(plan) > 1
+        if code := self._prepare(plan):
+            return code
+        if self._wanted.junit:
+            # If it can't be written, this is the time to know.
+            write_junit(self._wanted.junit, [])
+        with self._interrupts:
+            for each in plan:
+                self._do(each)
+        code = max(map(self._verdict, self._codes))
+        self._tell_ci()
+        return code
+
+    def _plan(self, specs: Sequence[str], options: api.RunOptions) -> Iterator[_Run]:
+        repeat = self._wanted.repeat
+        count = len(specs) * repeat
+        for number in range(count):
+            path, again = specs[number // repeat], number % repeat + 1
+            log = options.log
+            if count > 1 and log not in (None, "none"):
+                log = numbered(str(log), number + 1)
+            yield _Run(path, f" #{again}" if repeat > 1 else "", replace(options, log=log))
+
+    def _prepare(self, plan: Sequence[_Run]) -> int:
+        """Prepare each spec once; gives the highest exit code of what is wrong, or 0."""
+        code = 0
+        for each in {each.path: each for each in reversed(plan)}.values():
+            try:
+                each.prepared = api.prepare(each.path, each.options)
+            except PiRunError as error:
+                code = max(code, tell(error, self._streams))
+        return code
+
+    # --- one run --------------------------------------------------------------------------------
+
+    def _do(self, each: _Run) -> None:
+        if self._interrupts.received is not None:
+            self._results.append(CaseResult(each.path, each.title, "skipped"))
+            return
+        try:
+            result = self._drive(each.prepared or api.prepare(each.path, each.options))
+        except PiRunError as error:
+            code = tell(error, self._streams)
+            why = " ".join(str(error).split())
+            self._results.append(CaseResult(each.path, each.title, "error", why=[why]))
+        else:
+            code = result.exit_code
+            self._tell(each, result)
+        each.prepared = None
+        self._codes.setdefault(each.path, []).append(code)
+
+    def _drive(self, prepared: api.Prepared) -> api.RunResult:
+        control = api.Control()
+        writer = _LineWriter(self._streams, control)
+
+        async def drive(on_event: Callable[[dict[str, Any]], None] | None) -> api.RunResult:
+            self._interrupts.attach(asyncio.get_running_loop(), control)
+            on_line = writer.write if self._wanted.form == "jsonl" else None
+            return await api.run(prepared, on_event=on_event, on_line=on_line, control=control)
+
+        try:
+            with self._view() as on_event:
+                result = asyncio.run(drive(on_event))
+        finally:
+            self._interrupts.detach()
+        if writer.error is not None:
+            raise writer.error
+        return result
+
+    @contextmanager
+    def _view(self) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+        verbose = self._streams.verbose
+        if self._wanted.quiet:
+            yield None
+        elif self._streams.can_draw:
+            from runner.views.live import LiveView
+
+            color = self._wanted.color and not os.environ.get("NO_COLOR")
+            printed = self._wanted.form == "text" and self._streams.result_is_terminal
+            with LiveView(
+                sys.stderr, color=color, verbose=verbose, prints_result=not printed
+            ) as view:
+                yield view.event
+        else:
+            yield TextView(self._streams.say, verbose=verbose).event
+
+    # --- telling --------------------------------------------------------------------------------
+
+    def _tell(self, each: _Run, result: api.RunResult) -> None:
+        """Print a result, say why it is not good, and keep it for the CI."""
+        faults = report.faults_of(each.path, result)
+        self._results.append(report.case_result(each.path, each.suffix, result, faults))
+        if result.log is not None and not self._wanted.quiet:
+            self._streams.say(f"log: {result.log}")
+        if self._wanted.form == "json":
+            self._streams.line(report.result_object(each.title, result))
+        elif self._wanted.form == "text" and self._several:
+            self._streams.result(report.result_line(each.title, result))
+        elif self._wanted.form == "text":
+            self._streams.result(report.final_text(result))
+        which = f"{each.title}: " if self._several else ""
+        for fault in faults:
+            self._streams.say(f"pi-run: {which}{report.sentence(fault)}")
+        if self._streams.in_actions:
+            annotate(faults, self._streams)
+
+    def _verdict(self, path: str) -> int:
+        """The exit code of all runs of a spec: how many were good, held against the wanted rate."""
+        codes = self._codes[path]
+        good = codes.count(0)
+        if self._wanted.repeat > 1:
+            wanted = f", {self._wanted.min_pass:.0%} is asked for"
+            self._streams.say(f"{path}: {good} of {plural(len(codes), 'run')} passed{wanted}")
+        if self._interrupts.received is None and good >= self._wanted.min_pass * len(codes) - 1e-9:
+            return 0
+        return max(codes)
+
+    def _tell_ci(self) -> None:
+        if self._several and not self._wanted.quiet:
+            counts = ", ".join(report.count_by_status(self._results))
+            self._streams.say(f"{plural(len(self._results), 'run')}: {counts}")
+        if self._wanted.junit:
+            write_junit(self._wanted.junit, self._results)
+        if self._streams.in_actions and (path := os.environ.get("GITHUB_STEP_SUMMARY")):
+            try:
+                append_summary(path, self._results)
+            except LogError as error:
+                # It is Actions' file and not one that was asked for: no reason to fail.
+                tell(error, self._streams)
+
+
+class _LineWriter:
+    """Passes the log's lines to stdout, and ends the run when that can't be done any more."""
+
+    def __init__(self, streams: Streams, control: api.Control) -> None:
+        self.error: LogError | None = None
+        self._streams = streams
+        self._control = control
+
+    def write(self, line: str) -> None:
+        """Pass a line on. Raises nothing: it is called in the middle of a run."""
+        if self.error is not None or self._streams.closed:
+            return
+        try:
+            self._streams.line(line)
+        except LogError as error:
+            self.error = error
+            self._control.abort()
+        if self._streams.closed:
+            self._control.abort(signal.SIGPIPE)
