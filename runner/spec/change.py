@@ -1,0 +1,95 @@
+"""Changes to a spec from the command line: ``--set limits.turns=3``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from runner.error import Fault, UsageError
+from runner.spec import yaml
+from runner.spec.node import (
+    ListNode,
+    MapNode,
+    Node,
+    Place,
+    ScalarNode,
+    Source,
+    child,
+    from_value,
+    split,
+)
+
+
+@dataclass(slots=True)
+class Change:
+    """A new value for what stands at a PATH."""
+
+    path: str
+    steps: list[str | int]
+    value: Node
+
+
+def changes_of(sets: Iterable[str | tuple[str, Any]]) -> list[Change]:
+    """What ``--set`` says.
+
+    Args:
+        sets: ``PATH=YAML`` each, or a PATH and a JSON value.
+
+    Raises:
+        UsageError: for all that can't be read.
+    """
+    changes: list[Change] = []
+    problems: list[str] = []
+    for item in sets:
+        path, equals, text = item.partition("=") if isinstance(item, str) else (item[0], "=", "")
+        path = path.strip()
+        steps = split(path)
+        if not equals or steps is None or not isinstance(steps[0], str):
+            problems.append(f"--set {path}: it is no change; write --set limits.turns=3")
+            continue
+        place = Place(Source(f"--set {path}"), 1, 1)
+        faults: list[Fault] = []
+        value = _read(text, place, faults) if isinstance(item, str) else from_value(item[1], place)
+        problems += [f"--set {path}: {fault.message}" for fault in faults]
+        if value is not None:
+            changes.append(Change(path, steps, value))
+    if problems:
+        raise UsageError("\n".join(problems))
+    return changes
+
+
+def _read(text: str, place: Place, faults: list[Fault]) -> Node | None:
+    if text.lstrip().startswith(("{{", "{%", "{#")):
+        return ScalarNode(place, text, text)  # the shell has taken the quotes
+    if not text.strip():
+        return ScalarNode(place, "", None, plain=True)
+    return yaml.parse(text.encode("utf-8", "surrogatepass"), place.source, faults)
+
+
+def apply(root: Node, changes: Iterable[Change]) -> Node:
+    """A tree with the changes made; the tree that is given stays as it is.
+
+    Raises:
+        UsageError: for a PATH that leads nowhere.
+    """
+    for change in changes:
+        root = _changed(root, change, change.steps)
+    return root
+
+
+def _changed(node: Node | None, change: Change, steps: list[str | int]) -> Node:
+    if not steps:
+        return change.value
+    step, *rest = steps
+    below = _changed(child(node, step), change, rest)
+    place = change.value.place
+    if isinstance(step, int):
+        if not isinstance(node, ListNode) or step >= len(node.items):
+            count = len(node.items) if isinstance(node, ListNode) else 0
+            raise UsageError(f"--set {change.path}: there is no item {step}; there are {count}")
+        return ListNode(node.place, [*node.items[:step], below, *node.items[step + 1 :]])
+    if isinstance(node, MapNode):
+        keys = {step: place, **node.keys}
+        return MapNode(node.place, {**node.entries, step: below}, keys)
+    return MapNode(place, {step: below}, {step: place})

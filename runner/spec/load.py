@@ -1,0 +1,277 @@
+"""Spec files → a checked spec: what they extend, include and use, and all faults of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runner import json_text
+from runner.error import Fault, SpecError, UsageError
+from runner.spec import yaml
+from runner.spec.change import Change, apply, changes_of
+from runner.spec.check import Check
+from runner.spec.decode import shape_of
+from runner.spec.file import Unreadable, locate, read, source_of
+from runner.spec.loaded import Loaded
+from runner.spec.mark import Included
+from runner.spec.model import Spec
+from runner.spec.node import ListNode, MapNode, Node, Place, ScalarNode, Source, from_value
+from runner.spec.shape import INVALID, Decoding
+
+MAX_CHAIN = 20
+"""How many files may extend, or use, one another in a row."""
+
+
+def load(path: str | os.PathLike[str], *, sets: Iterable[str | tuple[str, Any]] = ()) -> Loaded:
+    """Load a spec with all that it extends, includes and uses.
+
+    Args:
+        path: The spec's file.
+        sets: Changes to it, as of ``--set``: ``limits.turns=3``, or a PATH and its JSON value.
+
+    Raises:
+        SpecError: with all faults of all files.
+        UsageError: if there is no such file, or for what is wrong with a change.
+    """
+    changes = changes_of(sets)
+    session = _Session()
+    loaded = session.top(os.fspath(path), changes)
+    if wrong := [fault for fault in session.faults if fault.file.startswith("--set")]:
+        raise UsageError("\n".join(f"{fault.file}: {fault.message}" for fault in wrong))
+    if session.faults or loaded is None:
+        raise SpecError(session.faults)
+    return loaded
+
+
+def load_plan(
+    plan: Mapping[str, Any], agents: Mapping[str, Loaded] | None = None, *, name: str = "plan"
+) -> Loaded:
+    """A spec from its JSON, as `runner.spec.decode.to_json` gave it; no file is looked at.
+
+    Args:
+        plan: The JSON. Its templates may be rendered; they are not looked at either.
+        agents: The specs that it uses, by the PATH that names each.
+        name: What the plan is called in faults.
+
+    Raises:
+        SpecError: where it is no spec.
+    """
+    source = Source(name)
+    root = from_value(plan, Place(source, 1, 1))
+    into = Decoding([], lambda _node, _path, _mark: None)
+    spec = shape_of(Spec).read(root, "", into)
+    if into.faults:
+        raise SpecError(into.faults)
+    loaded = Loaded(source, "", root, spec, spec.name or "spec", inputs=spec.inputs)
+    loaded.agents.update(agents or {})
+    return loaded
+
+
+def read_data(path: str) -> Any:
+    """The value in a YAML or JSON file, such as that of ``--inputs``.
+
+    Raises:
+        UsageError: if there is no such file, or it can't be read.
+    """
+    session = _Session()
+    source = source_of(path)
+    try:
+        node = session.data(read(os.path.abspath(path)), source, "")
+    except Unreadable as error:
+        raise UsageError(str(error)) from None
+    into = Decoding(session.faults, lambda _node, _path, _mark: None)
+    value = INVALID if node is None else shape_of(Any).read(node, "", into)
+    if session.faults:
+        raise SpecError(session.faults)
+    return value
+
+
+@dataclass(slots=True)
+class _Session:
+    """One call of `load`: what was read, and what was found."""
+
+    faults: list[Fault] = field(default_factory=list)
+    specs: dict[str, Loaded | None] = field(default_factory=dict)
+    """By full path: the specs that are loaded."""
+    trees: dict[str, tuple[Node | None, str]] = field(default_factory=dict)
+    """By full path: the tree of a file, with what it extends, and the digest of its bytes."""
+    chain: list[tuple[str, str]] = field(default_factory=list)
+    """The specs that are being loaded, each by its full path and as it is shown."""
+
+    def top(self, path: str, changes: list[Change]) -> Loaded | None:
+        """Load the spec that was asked for."""
+        source = source_of(path)
+        try:
+            data = read(os.path.abspath(path))
+        except Unreadable as error:
+            raise UsageError(_not_a_spec(path, error)) from None
+        return self.spec(source, os.path.abspath(path), data, changes)
+
+    def spec(self, source: Source, full: str, data: bytes, changes: list[Change]) -> Loaded | None:
+        """Load one spec, and those that it uses."""
+        self.chain.append((full, source.name))
+        try:
+            root, sha256 = self.tree(source, full, data, [])
+            if root is not None:
+                root = apply(root, changes)
+                loaded = self.decode(source, sha256, root)
+                self.specs[full] = loaded
+                return loaded
+            self.specs[full] = None
+            return None
+        finally:
+            self.chain.pop()
+
+    def decode(self, source: Source, sha256: str, root: Node) -> Loaded | None:
+        """Make a spec of a tree, and check it."""
+        included: dict[str, Node] = {}
+
+        def include(name: ScalarNode, path: str, mark: Included) -> Node | None:
+            node = self.include(name, path, mark)
+            if node is not None:
+                included[path] = node
+            return node
+
+        into = Decoding(self.faults, include)
+        spec = shape_of(Spec).read(root, "", into)
+        stem = os.path.splitext(os.path.basename(source.name))[0]
+        loaded = Loaded(source, sha256, root, spec, _name(stem), included=included)
+        if spec is not INVALID:
+            loaded.name = spec.name or loaded.name
+            loaded.inputs = spec.inputs
+        Check(loaded, into.found, self.faults, self.agent).run()
+        return None if spec is INVALID else loaded
+
+    def agent(self, name: str, place: Place, path: str) -> Loaded | None:
+        """Load a spec that another one names; None where it can't be."""
+        full = locate(place.source.folder, name)
+        if any(full == busy for busy, _ in self.chain):
+            names = [shown for busy, shown in self.chain]
+            start = next(n for n, (busy, _) in enumerate(self.chain) if busy == full)
+            circle = " → ".join([*names[start:], names[start]])
+            self.faults.append(place.fault(path, f"the specs use each other in a cycle: {circle}"))
+            return None
+        if full in self.specs:
+            return self.specs[full]
+        if len(self.chain) >= MAX_CHAIN:
+            message = f"more than {MAX_CHAIN} specs use one another in a row"
+            self.faults.append(place.fault(path, message))
+            return None
+        data = self.bytes(full, place, path)
+        if data is None:
+            return None
+        return self.spec(source_of(name, place.source), full, data, [])
+
+    # --- trees ------------------------------------------------------------------------------------
+
+    def tree(
+        self, source: Source, full: str, data: bytes, below: list[tuple[str, str]]
+    ) -> tuple[Node | None, str]:
+        """A file's tree laid over those that it extends, and the digest of its bytes."""
+        if full in self.trees:
+            return self.trees[full]
+        root = yaml.parse(data, source, self.faults)
+        if isinstance(root, MapNode) and "extends" in root.entries:
+            chain = [*below, (full, source.name)]
+            bases = self.bases(root.entries["extends"], chain)
+            root = MapNode(root.place, dict(root.entries), dict(root.keys))
+            if bases is not None:
+                del root.entries["extends"], root.keys["extends"]
+                for base in reversed(bases):
+                    root = lay(root, base)
+        self.trees[full] = root, hashlib.sha256(data).hexdigest()
+        return self.trees[full]
+
+    def bases(self, node: Node, chain: list[tuple[str, str]]) -> list[MapNode] | None:
+        """The trees that ``extends`` names; None where it is of no use, which decoding tells."""
+        single = isinstance(node, ScalarNode)
+        names = node.items if isinstance(node, ListNode) else [node]
+        bases = []
+        for index, name in enumerate(names):
+            if not isinstance(name, ScalarNode) or name.value is None or name.broken:
+                return None
+            path = "extends" if single else f"extends[{index}]"
+            base = self.base(name, path, chain)
+            if isinstance(base, MapNode):
+                bases.append(base)
+        return bases
+
+    def base(self, name: ScalarNode, path: str, chain: list[tuple[str, str]]) -> Node | None:
+        """The tree of a file that another one extends."""
+        place = name.place
+        full = locate(place.source.folder, name.text)
+        source = source_of(name.text, place.source)
+        if any(full == busy for busy, _ in chain):
+            circle = " → ".join([*(shown for _, shown in chain), source.name])
+            self.faults.append(
+                place.fault(path, f"the files extend each other in a cycle: {circle}")
+            )
+            return None
+        if len(chain) >= MAX_CHAIN:
+            message = f"more than {MAX_CHAIN} files extend one another in a row"
+            self.faults.append(place.fault(path, message))
+            return None
+        data = self.bytes(full, place, path)
+        return None if data is None else self.tree(source, full, data, chain)[0]
+
+    def include(self, name: ScalarNode, path: str, mark: Included) -> Node | None:
+        """What a file has that stands for a value."""
+        place = name.place
+        data = self.bytes(locate(place.source.folder, name.text), place, f"{path}.file")
+        if data is None:
+            return None
+        source = source_of(name.text, place.source)
+        if mark.content == "data":
+            return self.data(data, source, path)
+        text = yaml.decode(data, source, self.faults, path)
+        return None if text is None else ScalarNode(Place(source, 1, 1), text, text)
+
+    def data(self, data: bytes, source: Source, path: str) -> Node | None:
+        """The tree of a YAML file, or of a JSON one, which may hold what YAML can't."""
+        if not source.name.endswith(".json"):
+            return yaml.parse(data, source, self.faults, path)
+        place = Place(source, 1, 1)
+        text = yaml.decode(data, source, self.faults, path)
+        if text is None:
+            return None
+        try:
+            return from_value(json_text.parse(text), place)
+        except (ValueError, RecursionError) as error:
+            self.faults.append(place.fault(path, f"it is no JSON: {error}"))
+            return None
+
+    def bytes(self, full: str, place: Place, path: str) -> bytes | None:
+        """A file's bytes; None where it can't be read, which is a fault where it is named."""
+        try:
+            return read(full)
+        except Unreadable as error:
+            self.faults.append(place.fault(path, str(error)))
+            return None
+
+
+def lay(upper: MapNode, lower: MapNode) -> MapNode:
+    """One map over another: what is in both is merged if both are maps, else the upper one's."""
+    merged = MapNode(upper.place, {**lower.entries}, {**lower.keys, **upper.keys})
+    for key, value in upper.entries.items():
+        below = lower.entries.get(key)
+        if isinstance(value, MapNode) and isinstance(below, MapNode):
+            value = lay(value, below)
+        merged.entries[key] = value
+    return merged
+
+
+def _name(stem: str) -> str:
+    """A file's stem as a spec's name."""
+    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).lstrip("-_") or "spec"
+
+
+def _not_a_spec(path: str, error: Unreadable) -> str:
+    if os.path.isdir(path):
+        return f"{path} is a folder; name a spec in it, such as {os.path.join(path, 'spec.yaml')}"
+    if not os.path.exists(path):
+        return f"there is no spec {path}; look at its path"
+    return str(error)

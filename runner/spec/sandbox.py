@@ -1,0 +1,141 @@
+"""The Jinja2 environment that templates and expressions of a spec run in.
+
+It is imported where the first template with braces is met: Jinja2 costs more than a small spec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import StrictUndefined, Undefined, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from runner.error import did_you_mean
+
+MAX_COUNT = 1_000_000
+"""The longest text, list or range that an operator or filter may make of something short."""
+_WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{5}|\*)|\{[^{}]*\d{5}")
+_REMOVED_GLOBALS = ("lipsum",)
+# Chance in a template would make a run that can't be replayed.
+_REMOVED_FILTERS = ("random",)
+_SIZED_FILTERS = ("batch", "center", "indent", "round", "slice", "wordwrap")
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja2 without a way out, without chance, and with bounds on what grows."""
+
+    intercepted_binops = frozenset(("*", "**", "%", "<<"))
+
+    def __init__(self) -> None:
+        super().__init__(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
+        for name in _REMOVED_GLOBALS:
+            del self.globals[name]
+        for name in _REMOVED_FILTERS:
+            del self.filters[name]
+        for name in _SIZED_FILTERS:
+            self.filters[name] = _bounded(self.filters[name])
+        self.filters["format"] = _bounded_format(self.filters["format"])
+        self.globals["range"] = _bounded_range
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """``a.b``: of a map the item first, so that ``args.items`` is the argument."""
+        if not isinstance(obj, Mapping):
+            return super().getattr(obj, attribute)
+        if attribute in obj:
+            return obj[attribute]
+        if attribute.startswith("_") or not hasattr(obj, attribute):
+            hint = f'there is no "{attribute}" in it; {did_you_mean(attribute, map(str, obj))}'
+            return self.undefined(hint, obj=obj, name=attribute)
+        return super().getattr(obj, attribute)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Operators whose result may be far larger than what they get."""
+        if operator == "*":
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int):
+                    _check_count(len(one) * other)
+        elif operator == "**" and isinstance(right, (int, float)):
+            _check_count(right)
+            if isinstance(left, int) and isinstance(right, int):
+                _check_count(left.bit_length() * right)
+        elif operator == "%" and isinstance(left, str):
+            _check_format(left)
+        return super().call_binop(context, operator, left, right)
+
+    def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls of methods, with the same bounds."""
+        for argument in args:
+            if isinstance(argument, int):
+                _check_count(argument)
+        if isinstance(getattr(function, "__self__", None), str):
+            _check_format(function.__self__)
+        return super().call(context, function, *args, **kwargs)
+
+    def parse_expression(self, source: str) -> nodes.Expr:
+        """The syntax tree of an expression.
+
+        Raises:
+            TemplateSyntaxError: where it is none.
+        """
+        parser = Parser(self, source, state="variable")
+        expression = parser.parse_expression()
+        if not parser.stream.eos:
+            parser.fail(f'"{parser.stream.current.value}" is not expected here')
+        expression.set_environment(self)
+        return expression
+
+
+def defined(value: Any) -> Any:
+    """The value itself.
+
+    Raises:
+        UndefinedError: where there is none, which says why.
+    """
+    if isinstance(value, Undefined):
+        str(value)
+    return value
+
+
+def _check_count(count: float) -> None:
+    if abs(count) > MAX_COUNT:
+        raise SecurityError(f"a template may not make more than {MAX_COUNT:,} of something")
+
+
+def _check_format(text: str) -> None:
+    if _WIDTH.search(text):
+        raise SecurityError("a template may not format to such a width")
+
+
+def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    def filter_(*args: Any, **kwargs: Any) -> Any:
+        for argument in (*args[1:], *kwargs.values()):
+            if isinstance(argument, int):
+                _check_count(argument * (100 if function.__name__ == "do_round" else 1))
+        return function(*args, **kwargs)
+
+    for name in ("jinja_pass_arg", "__name__"):
+        if hasattr(function, name):
+            setattr(filter_, name, getattr(function, name))
+    return filter_
+
+
+def _bounded_format(function: Callable[..., Any]) -> Callable[..., Any]:
+    def filter_(value: str, *args: Any, **kwargs: Any) -> Any:
+        _check_format(value)
+        return function(value, *args, **kwargs)
+
+    return filter_
+
+
+def _bounded_range(*args: int) -> range:
+    numbers = range(*args)
+    _check_count(len(numbers))
+    return numbers
+
+
+SANDBOX = Sandbox()
+"""The one environment; it keeps nothing of a template."""
