@@ -324,6 +324,11 @@ class Tool(Protocol):
 class Redactor(Protocol):
     """Takes out of events what no one is to read."""
 
+    @property
+    def count(self) -> int:
+        """How often something was taken out."""
+        ...
+
     def value(self, value: Any) -> Any:
         """A JSON value with every text of it redacted; the same object where nothing is found."""
         ...

@@ -89,6 +89,9 @@ class Run:
         }
         if ending.error is not None:
             end["error"] = ending.error
+        redactor = self._emitter.redactor
+        if redactor is not None and redactor.count:
+            end["redactions"] = redactor.count
         return end
 
     def _log_failed(self, error: Exception) -> None:

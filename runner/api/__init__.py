@@ -1,0 +1,20 @@
+"""The one place that joins the edges to the engine: specs prepared, checked and run."""
+
+from runner.api.options import Control, RunOptions, RunResult
+from runner.api.prepare import Prepared, check, prepare, tools
+from runner.api.run import run, run_spec, run_spec_async
+from runner.spec.load import read_data as read_yaml
+
+__all__ = [
+    "Control",
+    "Prepared",
+    "RunOptions",
+    "RunResult",
+    "check",
+    "prepare",
+    "read_yaml",
+    "run",
+    "run_spec",
+    "run_spec_async",
+    "tools",
+]

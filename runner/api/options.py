@@ -1,0 +1,110 @@
+"""What a run is asked for, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from runner.error import Status
+
+if TYPE_CHECKING:
+    from runner.engine.run import Run
+
+
+@dataclass(slots=True)
+class RunOptions:
+    """How a spec is to be run. The defaults are those of ``pi-run SPEC`` with no option."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    """Inputs as JSON values."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Inputs as text, which is read by the type that the spec declares."""
+    sets: list[tuple[str, str]] = field(default_factory=list)
+    """Changes to the spec: a PATH in it and the YAML text of a value."""
+    prompt: str | None = None
+    """Instead of the spec's; it is no template."""
+    model: str | None = None
+    """``provider/id``, instead of the spec's."""
+    log: str | None = None
+    """The log's path; ``none`` for no log; None for where the spec, or pi-run, puts it."""
+    frozen: bool = False
+    """Whether the log is written in its canonical form."""
+    durable: bool = False
+    """Whether the log is synced to the disk at each write point."""
+    yes: bool = False
+    """Whether every question that permissions ask is answered with yes."""
+    require_expect: bool = False
+    """Whether a spec that expects nothing is an error."""
+    workspace: str | None = None
+    """Instead of the spec's, relative to the current folder."""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """The environment that the run sees."""
+    interactive: bool = False
+    """Whether a person can be asked."""
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What came of a run. No text in it has a secret."""
+
+    name: str
+    """The spec's name."""
+    path: str
+    """The spec's file, as it was given."""
+    run_id: str
+    status: Status
+    exit_code: int
+    text: str
+    """The final text; of a run that had to end, what was reached so far."""
+    output: Any
+    """The parsed value, where the spec declares an output."""
+    usage: dict[str, int]
+    """Tokens: ``input``, ``output``, ``cache_read``, ``cache_write``, ``reasoning``."""
+    cost_usd: float | None
+    """None where a price is not known."""
+    turns: int
+    tool_calls: int
+    seconds: float
+    log: str | None
+    """The log's path."""
+    expectations: list[dict[str, Any]]
+    """``{task_id, kind, passed, detail, file, line, column}`` each."""
+    error: str | None
+    """Why the status is not ``ok``, in one line."""
+
+
+class Control:
+    """A hand on a run in progress."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._early: list[Callable[[Run], None]] = []
+
+    def abort(self, signal: int | None = None) -> None:
+        """End the run, from any thread; its log is closed properly. ``signal``: what caused it."""
+        self._do(lambda run: run.abort(signal))
+
+    def steer(self, text: str) -> None:
+        """Queue a message for the run's next turn, from any thread."""
+        self._do(lambda run: run.steer(text))
+
+    def follow_up(self, text: str) -> None:
+        """Queue a message for when the run would stop, from any thread."""
+        self._do(lambda run: run.follow_up(text))
+
+    def _attach(self, run: Run) -> None:
+        """Take hold of a run that is about to begin, in its loop's thread."""
+        self._run, self._loop = run, asyncio.get_running_loop()
+        for act in self._early:
+            act(run)
+        self._early.clear()
+
+    def _do(self, act: Callable[[Run], None]) -> None:
+        if self._run is None or self._loop is None:
+            self._early.append(act)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act, self._run)
