@@ -20,8 +20,11 @@ from runner.spec.node import (
     split,
 )
 
+SET = "--set "
+"""What the source of a value is called that came from there, before its PATH."""
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False, repr=False)
 class Change:
     """A new value for what stands at a PATH."""
 
@@ -48,7 +51,7 @@ def changes_of(sets: Iterable[str | tuple[str, Any]]) -> list[Change]:
         if not equals or steps is None or not isinstance(steps[0], str):
             problems.append(f"--set {path}: it is no change; write --set limits.turns=3")
             continue
-        place = Place(Source(f"--set {path}"), 1, 1)
+        place = Place(Source(f"{SET}{path}"), 1, 1)
         faults: list[Fault] = []
         value = _read(text, place, faults) if isinstance(item, str) else from_value(item[1], place)
         problems += [f"--set {path}: {fault.message}" for fault in faults]
@@ -65,6 +68,12 @@ def _read(text: str, place: Place, faults: list[Fault]) -> Node | None:
     if not text.strip():
         return ScalarNode(place, "", None, plain=True)
     return yaml.parse(text.encode("utf-8", "surrogatepass"), place.source, faults)
+
+
+def told(fault: Fault) -> str:
+    """What is wrong with a value that came from ``--set``."""
+    inside = "" if fault.file == f"{SET}{fault.path}" else f"{fault.path}: "
+    return f"{fault.file}: {inside}{fault.message}"
 
 
 def apply(root: Node, changes: Iterable[Change]) -> Node:

@@ -25,6 +25,7 @@ from runner.spec.mark import (
     Schema,
     Target,
     Template,
+    Text,
 )
 from runner.spec.model import Input
 from runner.spec.node import (
@@ -219,15 +220,16 @@ class Check:
 
     def _text(self, found: Found) -> None:
         """Templates and expressions can be read, and use what is there."""
-        mark: Any = found.mark
-        expression = isinstance(mark, Expression)
+        expression = isinstance(found.mark, Expression)
+        extra = found.mark.extra if isinstance(found.mark, Text) else ()
         for path, node in scalars(found.node, found.path):
             if not expression and is_plain(node.text):
                 continue
             from runner.spec.names import look_at
 
-            scope = self._scopes.of(path, mark.extra)
-            use = look_at(node.text, scope, expression=expression)
+            scope = self._scopes.of(path, extra)
+            not_yet = self._scopes.not_yet(path)
+            use = look_at(node.text, scope, expression=expression, not_yet=not_yet)
             for problem in use.problems:
                 place, hint = _inside(node, problem.line)
                 self._fault(place, path, problem.message + hint)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import types
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from runner.spec.mark import MARKS, Included, Min, Pattern, Private
+from runner.spec.mark import Included, Mark, Min, Pattern, Private
+from runner.spec.model.map import Map
 from runner.spec.record import FieldShape, IncludedShape, ModelShape, UnionShape
 from runner.spec.shape import (
     BooleanShape,
@@ -58,7 +59,7 @@ def _make(hint: Any) -> Shape:
         return ListShape(shape_of(arguments[0]))
     if origin is dict:
         return TableShape(shape_of(arguments[1]))
-    if hasattr(hint, "__dataclass_fields__"):
+    if isinstance(hint, type) and issubclass(hint, Map):
         return _model(hint)
     raise TypeError(f"{hint!r} is no type of a spec")
 
@@ -77,16 +78,19 @@ def _annotated(hint: Any) -> Shape:
             shape = PrivateShape(shape)
         elif isinstance(data, Included):
             shape = IncludedShape(shape, data)
-        elif isinstance(data, MARKS):
+        elif isinstance(data, Mark):
             shape = MarkedShape(shape, data)
     return shape
 
 
-def _model(model: type[Any]) -> ModelShape:
+def _model(model: type[Map]) -> ModelShape:
     shape = ModelShape(model)
-    for known in fields(model):
-        required = known.default is MISSING and known.default_factory is MISSING
-        shape.keys[known.name.rstrip("_")] = FieldShape(known.name, shape_of(known.type), required)
+    hints: dict[str, Any] = {}
+    for base in reversed(model.__mro__):
+        hints.update(getattr(base, "__annotations__", {}))
+    for name, default in model.fields.items():
+        key = name.rstrip("_")
+        shape.keys[key] = FieldShape(name, shape_of(hints[name]), default is MISSING)
     return shape
 
 
@@ -96,12 +100,12 @@ def to_json(value: Any) -> Any:
         return [to_json(item) for item in value]
     if isinstance(value, dict):
         return {key: to_json(item) for key, item in value.items()}
-    if not hasattr(value, "__dataclass_fields__"):
+    if not isinstance(value, Map):
         return value
     result = {}
-    for known in fields(value):
-        item = getattr(value, known.name)
+    for name, default in value.fields.items():
+        item = getattr(value, name)
         # A null that says something, such as a limit that is lifted, is not the default.
-        if item is not None or known.default is not None:
-            result[known.name.rstrip("_")] = to_json(item)
+        if item is not None or default is not None:
+            result[name.rstrip("_")] = to_json(item)
     return result

@@ -9,14 +9,14 @@ from typing import Any
 
 from runner import json_text
 from runner.error import UsageError, did_you_mean
+from runner.spec.core_schema import resolve
 from runner.spec.model import Input
-from runner.spec.yaml import resolve
 
 _WANTED = {
     "string": "a string",
     "integer": "an integer",
     "number": "a number",
-    "boolean": "a boolean, true or false,",
+    "boolean": "a boolean (true or false)",
     "array": "an array",
     "object": "an object",
 }

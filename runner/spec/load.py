@@ -12,7 +12,7 @@ from typing import Any
 from runner import json_text
 from runner.error import Fault, SpecError, UsageError
 from runner.spec import yaml
-from runner.spec.change import Change, apply, changes_of
+from runner.spec.change import SET, Change, apply, changes_of, told
 from runner.spec.check import Check
 from runner.spec.decode import shape_of
 from runner.spec.file import Unreadable, locate, read, source_of
@@ -40,8 +40,8 @@ def load(path: str | os.PathLike[str], *, sets: Iterable[str | tuple[str, Any]] 
     changes = changes_of(sets)
     session = _Session()
     loaded = session.top(os.fspath(path), changes)
-    if wrong := [fault for fault in session.faults if fault.file.startswith("--set")]:
-        raise UsageError("\n".join(f"{fault.file}: {fault.message}" for fault in wrong))
+    if wrong := [fault for fault in session.faults if fault.file.startswith(SET)]:
+        raise UsageError("\n".join(map(told, wrong)))
     if session.faults or loaded is None:
         raise SpecError(session.faults)
     return loaded
@@ -90,7 +90,7 @@ def read_data(path: str) -> Any:
     return value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Session:
     """One call of `load`: what was read, and what was found."""
 

@@ -13,7 +13,7 @@ from runner.spec.model import Input, Spec
 from runner.spec.node import MapNode, Node, Place, Source, child, join, split
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EnvironmentUse:
     """A name of the environment whose value is used."""
 
@@ -24,7 +24,7 @@ class EnvironmentUse:
     """Its value where it is not set; None: it has to be."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Loaded:
     """A spec with all that is known about its text. Paths in it are as they were written."""
 

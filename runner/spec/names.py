@@ -5,7 +5,7 @@ All of this is done on its syntax tree: nothing is rendered, and no value is nee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -38,8 +38,17 @@ class Use:
     """The names of ``env`` that must have a value, each with the line of its first use."""
 
 
-def look_at(text: str, scope: Scope, *, expression: bool = False) -> Use:
-    """Find all that is wrong with a template or an expression in a scope."""
+def look_at(
+    text: str, scope: Scope, *, expression: bool = False, not_yet: Collection[str] = ()
+) -> Use:
+    """Find all that is wrong with a template or an expression.
+
+    Args:
+        text: As it stands in the spec.
+        scope: The names that there are.
+        expression: Whether it is one, without braces.
+        not_yet: The tasks that there are, but not yet.
+    """
     use = Use()
     try:
         tree = SANDBOX.parse_expression(text) if expression else SANDBOX.parse(text)
@@ -52,15 +61,16 @@ def look_at(text: str, scope: Scope, *, expression: bool = False) -> Use:
     except RecursionError:
         use.problems.append(Problem("the template is nested too deeply", 1))
         return use
-    _Look(tree, scope, use).at(tree)
+    _Look(tree, scope, not_yet, use).at(tree)
     return use
 
 
 class _Look:
     """One walk over a syntax tree."""
 
-    def __init__(self, tree: nodes.Node, scope: Scope, use: Use) -> None:
+    def __init__(self, tree: nodes.Node, scope: Scope, not_yet: Collection[str], use: Use) -> None:
         self._scope = scope
+        self._not_yet = not_yet
         self._use = use
         # A name that the template sets itself is its own from there on; where exactly is left to
         # the run.
@@ -106,12 +116,17 @@ class _Look:
             if scope is None:
                 return
             if name not in scope:
-                self._tell(node, _unknown(path, name, scope))
+                self._tell(node, self._early(chain) or _unknown(path, name, scope))
                 return
             scope = scope[name]
             path = f"{path}.{name}" if path else name
         if root == "env" and len(chain) > 1 and not optional and chain[1] not in self._tested:
             self._use.environment.setdefault(chain[1], node.lineno)
+
+    def _early(self, chain: list[str]) -> str | None:
+        if chain[0] != "tasks" or len(chain) == 1 or chain[1] not in self._not_yet:
+            return None
+        return f'the task "{chain[1]}" is not done here; a task sees those before it'
 
     def _closed(self, node: nodes.Node) -> None:
         for step in _steps(node):

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 from runner.error import Fault
 
+MAX_PATH = 200
+"""Characters of a PATH that a fault shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -30,12 +33,13 @@ class Place(NamedTuple):
 
     def fault(self, path: str, message: str, *, warning: bool = False) -> Fault:
         """A fault that stands here."""
-        return Fault(
-            self.source.name, self.line, self.column, path or "spec", message, warning=warning
-        )
+        path = path or "spec"
+        if len(path) > MAX_PATH:
+            path = f"{path[: MAX_PATH - 1]}…"
+        return Fault(self.source.name, self.line, self.column, path, message, warning=warning)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ScalarNode:
     """A single value."""
 
@@ -50,7 +54,7 @@ class ScalarNode:
     """Whether its fault is already told, and nothing more is to be said about it."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ListNode:
     """A list."""
 
@@ -58,7 +62,7 @@ class ListNode:
     items: list[Node] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class MapNode:
     """A map. What an anchor names may stand in several places of a tree."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from runner.error import did_you_mean, nearest
 from runner.spec.mark import Included
+from runner.spec.model.map import Map
 from runner.spec.node import MapNode, Node, ScalarNode, join
 from runner.spec.shape import INVALID, Decoding, NullShape, Shape, TextShape, either, shown
 
@@ -30,7 +31,7 @@ def check_keys(
     return meant
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class IncludedShape(Shape):
     """A value for which ``{file: PATH}`` may stand."""
 
@@ -64,7 +65,7 @@ class IncludedShape(Shape):
         return INVALID if content is None else self.inner.read(content, path, into)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FieldShape:
     """A key of a map."""
 
@@ -74,11 +75,11 @@ class FieldShape:
     required: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ModelShape(Shape):
     """A map with known keys."""
 
-    model: type[Any]
+    model: type[Map]
     keys: dict[str, FieldShape] = field(default_factory=dict)
     wanted: str = "a map"
 
@@ -129,7 +130,7 @@ class ModelShape(Shape):
                     into.fault(node, join(path, other), f'it is missing where {key} is "{kind}"')
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UnionShape(Shape):
     """One of several shapes, told apart by the kind of node, maps by the keys in them."""
 

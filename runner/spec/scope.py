@@ -56,15 +56,20 @@ class Scopes:
         """The names that are seen at a PATH, with those that its own kind of text sees."""
         scope = dict(self._base)
         scope.update({name: self._extra(name, path) for name in extra})
-        if match := _TASK_PATH.match(path):
+        match = _TASK_PATH.match(path)
+        if match and "result" not in extra:
             index = int(match[1])
             scope["tasks"] = self._earlier(index)
             loops = child(self._tasks[index], "for_each") is not None
             if loops and match[2] not in _BEFORE_ITEMS:
                 scope["item"] = None
-        elif "result" in extra:
-            scope["tasks"] = self._earlier(len(self._tasks))
         return scope
+
+    def not_yet(self, path: str) -> list[str]:
+        """The ids of the tasks that are not done where a PATH stands."""
+        match = _TASK_PATH.match(path)
+        ids = [child(task, "id") for task in self._tasks[int(match[1]) if match else 0 :]]
+        return [node.text for node in ids if isinstance(node, ScalarNode)]
 
     def _earlier(self, index: int) -> Scope:
         ids = ["main"]

@@ -21,7 +21,7 @@ INVALID: Final[Any] = object()
 """Stands for a value that could not be made."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Found:
     """A marked value and where it stands."""
 
@@ -30,7 +30,7 @@ class Found:
     node: Node
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Decoding:
     """What is gathered while a tree is decoded."""
 
@@ -73,7 +73,7 @@ class Shape:
         return into.fault(node, path, f"{self.wanted} is needed{found}")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TextShape(Shape):
     """A text; a plain scalar is one as it is written."""
 
@@ -92,7 +92,7 @@ class TextShape(Shape):
         return text
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class NumberShape(Shape):
     """An integer, or any number that JSON has."""
 
@@ -107,7 +107,9 @@ class NumberShape(Shape):
             return name
         least = f"{self.bound.least:g}"
         return (
-            f"{name} greater than {least}" if self.bound.exclusive else f"{name}, at least {least}"
+            f"{name} greater than {least}"
+            if self.bound.exclusive
+            else f"{name} of at least {least}"
         )
 
     def fits(self, node: Node) -> bool:
@@ -131,7 +133,7 @@ class NumberShape(Shape):
 class BooleanShape(Shape):
     """True or false."""
 
-    wanted = "a boolean, true or false,"
+    wanted = "a boolean (true or false)"
 
     def fits(self, node: Node) -> bool:
         """One of the two words, without quotes."""
@@ -156,7 +158,7 @@ class NullShape(Shape):
         return None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ChoiceShape(Shape):
     """One of a few words."""
 
@@ -182,7 +184,7 @@ class ChoiceShape(Shape):
         return into.fault(node, path, f"{self.wanted} is needed, not {shown(node)}{hint}")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListShape(Shape):
     """A list."""
 
@@ -200,7 +202,7 @@ class ListShape(Shape):
         return INVALID if INVALID in values else values
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TableShape(Shape):
     """A map whose keys are the user's own."""
 
@@ -249,7 +251,7 @@ class FreeShape(Shape):
         return node.value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MarkedShape(Shape):
     """A value that is more than its type says."""
 
@@ -273,7 +275,7 @@ class MarkedShape(Shape):
         return value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PrivateShape(Shape):
     """A value that no message may show."""
 

@@ -8,7 +8,7 @@ key by which it is told from others in the same place; ``one_of``, keys of which
 in it; ``needs``, a key and which others its values make necessary.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from runner.spec.mark import (
@@ -21,6 +21,7 @@ from runner.spec.mark import (
 )
 from runner.spec.model.expect import Expectation, Output
 from runner.spec.model.hook import Hooks
+from runner.spec.model.map import Map
 from runner.spec.model.message import FollowUpMessage, Message, SteeringMessage
 from runner.spec.model.provider import Model
 from runner.spec.model.scalar import Amount, Count, Seconds, Text, Whole
@@ -31,8 +32,7 @@ EnvName = Pattern(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _, not a digit
 FileText = Annotated[str, Template(), Included("text")]
 
 
-@dataclass(slots=True, kw_only=True)
-class Input:
+class Input(Map):
     """A value that a run is given."""
 
     type: Literal["string", "integer", "number", "boolean", "array", "object"] = "string"
@@ -47,8 +47,7 @@ class Input:
     """Whether it is kept out of logs, errors, events and the environment of tools."""
 
 
-@dataclass(slots=True, kw_only=True)
-class EnvironmentDefault:
+class EnvironmentDefault(Map):
     """An environment name that need not be set."""
 
     env: Annotated[str, EnvName]
@@ -57,8 +56,7 @@ class EnvironmentDefault:
     """Its value where it is not set."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Steering:
+class Steering(Map):
     """The queue that redirects a run in progress."""
 
     mode: Literal["all", "one_at_a_time"] = "all"
@@ -69,18 +67,16 @@ class Steering:
     """Queued at a known point: for tests and demos."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Repeat:
+class Repeat(Map):
     """Run a task again until it is good."""
 
-    until: Annotated[str, Expression(("task",))]
+    until: Annotated[str, Expression("task")]
     """The expression that ends it; it also sees `task`."""
     max: Count
     """The most times that the task is run."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Task:
+class Task(Map):
     """A task of the chain: a prompt in the same conversation, or another agent's run."""
 
     any_of: ClassVar = ("prompt", "agent")
@@ -109,8 +105,7 @@ class Task:
     """Whether its failure ends the run."""
 
 
-@dataclass(slots=True, kw_only=True)
-class FollowUps:
+class FollowUps(Map):
     """What a run that is about to stop does next."""
 
     mode: Literal["one_at_a_time", "all"] = "one_at_a_time"
@@ -121,8 +116,7 @@ class FollowUps:
     """Run one after another, once the queue is empty."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Permissions:
+class Permissions(Map):
     """What tools may do. Deny comes before allow, allow before ask."""
 
     allow: list[str] | None = None
@@ -135,8 +129,7 @@ class Permissions:
     """Where nobody can be asked: answer with an error result, or end the run."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Limits:
+class Limits(Map):
     """How far a run may go, its sub-agents included; `null` lifts a limit."""
 
     turns: Count | None = 50
@@ -155,8 +148,7 @@ class Limits:
     """In USD."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Log:
+class Log(Map):
     """Where and how a run is written down."""
 
     path: Text | None = None
@@ -169,8 +161,7 @@ class Log:
     """Whether patterns of common keys are kept out too."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Spec:
+class Spec(Map):
     """One file that says everything about a run."""
 
     ignored: ClassVar = ("$schema",)

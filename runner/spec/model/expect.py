@@ -1,14 +1,13 @@
 """``expect`` and ``output``: what a run is held against."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from runner.spec.mark import AgentFile, Expression, Program, Regex, Schema
+from runner.spec.model.map import Map
 from runner.spec.model.scalar import Count, Text, Whole
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolCalled:
+class ToolCalled(Map):
     """Calls of a tool that there must have been."""
 
     name: str
@@ -21,8 +20,7 @@ class ToolCalled:
     """Which call of the run it is, counted from 1."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Expectation:
+class Expectation(Map):
     """One thing that is to hold when a task, or the whole run, is done."""
 
     one_of: ClassVar = (
@@ -52,7 +50,7 @@ class Expectation:
     """A tool that was called: its name, or more about its calls."""
     tool_not_called: str | None = None
     """A tool that was not called."""
-    that: Annotated[str, Expression(("result",))] | None = None
+    that: Annotated[str, Expression("result")] | None = None
     """An expression that holds; it also sees `result`."""
     command: Annotated[list[Text], Program()] | None = None
     """A program that ends with exit code 0; it gets the result as JSON on stdin."""
@@ -60,8 +58,7 @@ class Expectation:
     """Another spec that judges the result."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Output:
+class Output(Map):
     """The form of the main task's answer."""
 
     schema: Annotated[dict[str, Any] | bool, Schema()]

@@ -1,16 +1,16 @@
 """``hooks``: what looks at a run at its extension points, and may change its course."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from runner.spec.mark import Expression, Program, Regex, Target
+from runner.spec.model.map import Map
 from runner.spec.model.scalar import Count, Seconds, Text, Whole
 
-Condition = Annotated[str, Expression(("args", "tool_name", "tool_call_id"))]
+Condition = Annotated[str, Expression("args", "tool_name", "tool_call_id")]
 
 
-@dataclass(slots=True, kw_only=True)
-class Hook:
+class Hook(Map):
     """What stands at an extension point: Python, or a program."""
 
     one_of: ClassVar[tuple[str, ...]] = ("python", "command")
@@ -25,16 +25,14 @@ class Hook:
     """What its failure does: blocks the call, is told and passed over, or ends the run."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Trim:
+class Trim(Map):
     """Leave out the oldest messages of what the model sees."""
 
     max_tokens: Count
     """About how many tokens may be left."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Deny:
+class Deny(Map):
     """Block a call."""
 
     tool: str
@@ -45,8 +43,7 @@ class Deny:
     """What the model is told."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Set:
+class Set(Map):
     """Lay arguments over those of a call."""
 
     tool: str
@@ -57,8 +54,7 @@ class Set:
     """Only if this holds; it sees `args`, `tool_name` and `tool_call_id`."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Redact:
+class Redact(Map):
     """Replace what matches in a result."""
 
     pattern: Annotated[str, Regex()]
@@ -67,15 +63,13 @@ class Redact:
     """What stands in its place."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Truncate:
+class Truncate(Map):
     """Cut a long result."""
 
     max_chars: Whole
     """How many characters are left."""
 
 
-@dataclass(slots=True, kw_only=True)
 class ContextHook(Hook):
     """Changes what the model sees, not the history."""
 
@@ -85,7 +79,6 @@ class ContextHook(Hook):
     """Leave out the oldest messages."""
 
 
-@dataclass(slots=True, kw_only=True)
 class BeforeHook(Hook):
     """Looks at a call before it runs: blocks it, rewrites it, or lets it pass."""
 
@@ -97,7 +90,6 @@ class BeforeHook(Hook):
     """Lay arguments over its own."""
 
 
-@dataclass(slots=True, kw_only=True)
 class AfterHook(Hook):
     """Looks at a result before anyone else does."""
 
@@ -109,18 +101,16 @@ class AfterHook(Hook):
     """Cut it."""
 
 
-@dataclass(slots=True, kw_only=True)
 class StopHook(Hook):
     """Ends the run after a turn, as done."""
 
     one_of: ClassVar = ("python", "command", "when")
 
-    when: Annotated[str, Expression(("turn",))] | None = None
+    when: Annotated[str, Expression("turn")] | None = None
     """Stop if this holds; it also sees `turn`, with the answer's `text`."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Hooks:
+class Hooks(Map):
     """The extension points. What stands at one is asked in the order of the list."""
 
     transform_context: list[ContextHook] = field(default_factory=list)

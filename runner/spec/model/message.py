@@ -1,13 +1,12 @@
 """Messages that a spec writes down: short ones, and whole ones in the log's form."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from runner.spec.model.map import Map
 from runner.spec.model.scalar import Text, Whole
 
 
-@dataclass(slots=True, kw_only=True)
-class ContentBlock:
+class ContentBlock(Map):
     """A block of a message's content, as in a log."""
 
     needs: ClassVar = (
@@ -43,8 +42,7 @@ class ContentBlock:
     """Of a `provider`: the one that understands it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Message:
+class Message(Map):
     """A message of the history before the prompt."""
 
     one_of: ClassVar = ("text", "content")
@@ -80,8 +78,7 @@ class Message:
     """Of a `tool_result`: for people and programs; no model sees it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class SteeringMessage:
+class SteeringMessage(Map):
     """A message that redirects the run in its course, queued at a known point."""
 
     one_of: ClassVar = ("after_turn", "after_tool")
@@ -94,8 +91,7 @@ class SteeringMessage:
     """A template: what is said."""
 
 
-@dataclass(slots=True, kw_only=True)
-class FollowUpMessage:
+class FollowUpMessage(Map):
     """A message that waits until the run is about to stop."""
 
     text: Text

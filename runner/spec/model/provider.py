@@ -1,6 +1,6 @@
 """``model``: what is asked, how, and what it costs."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from runner.spec.mark import (
@@ -13,11 +13,11 @@ from runner.spec.mark import (
     Target,
     Template,
 )
+from runner.spec.model.map import Map
 from runner.spec.model.scalar import Amount, Count, Seconds, Text, Whole
 
 
-@dataclass(slots=True, kw_only=True)
-class ApiKey:
+class ApiKey(Map):
     """Where a model's key comes from; it is asked for before every model call."""
 
     one_of: ClassVar = ("env", "file", "command", "python")
@@ -34,8 +34,7 @@ class ApiKey:
     """A function that returns the key."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Timeout:
+class Timeout(Map):
     """How long a model's server is waited for."""
 
     connect: Seconds = 10
@@ -44,8 +43,7 @@ class Timeout:
     """Seconds without one byte of the answer."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Retry:
+class Retry(Map):
     """How often and how patiently a model is asked again."""
 
     attempts: Count = 4
@@ -54,8 +52,7 @@ class Retry:
     """The longest wait between two requests, in seconds."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Price:
+class Price(Map):
     """What a million tokens cost, in USD."""
 
     input: Amount = 0
@@ -68,8 +65,7 @@ class Price:
     """Of the tokens that it writes to its cache."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ScriptCall:
+class ScriptCall(Map):
     """A tool call of a scripted reply."""
 
     name: str
@@ -80,8 +76,7 @@ class ScriptCall:
     """By default `call_1`, `call_2` … through the run."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ScriptUsage:
+class ScriptUsage(Map):
     """The tokens that a scripted reply is to have used."""
 
     input: Whole = 0
@@ -96,13 +91,12 @@ class ScriptUsage:
     """The part of `output` that was reasoning."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Reply:
+class Reply(Map):
     """One reply of the scripted model: an answer, or a provider's error."""
 
     thinking: str | None = None
     """What the model thinks before it answers."""
-    text: Annotated[str, Template(("messages", "last"))] | None = None
+    text: Annotated[str, Template("messages", "last")] | None = None
     """A template; it also sees `messages`, which the model was given, and `last`, the last one."""
     tool_calls: list[ScriptCall] = field(default_factory=list)
     """What the model calls."""
@@ -124,8 +118,7 @@ class Reply:
     """How many requests this entry answers, or `forever`."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ModelChoice:
+class ModelChoice(Map):
     """A model and how it is asked."""
 
     provider: str = "scripted"
@@ -158,7 +151,6 @@ class ModelChoice:
     """The replies of the `scripted` model, one a model call."""
 
 
-@dataclass(slots=True, kw_only=True)
 class Model(ModelChoice):
     """A model, and the models that stand in for it."""
 

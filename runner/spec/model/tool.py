@@ -1,14 +1,14 @@
 """``tools``: what a model may call."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from runner.spec.mark import AgentFile, Program, Schema, Target, Template
+from runner.spec.model.map import Map
 from runner.spec.model.scalar import Seconds
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolOptions:
+class ToolOptions(Map):
     """What any tool may say of itself."""
 
     idempotent: bool | None = None
@@ -19,7 +19,6 @@ class ToolOptions:
     """Seconds after which it is stopped, and the call answered with an error result."""
 
 
-@dataclass(slots=True, kw_only=True)
 class UseTool(ToolOptions):
     """A built-in tool with options."""
 
@@ -35,7 +34,6 @@ class UseTool(ToolOptions):
     """Of `shell`: patterns of the only commands that it runs, such as `git log *`."""
 
 
-@dataclass(slots=True, kw_only=True)
 class PythonTool(ToolOptions):
     """A Python function with type hints, from which its schema is derived."""
 
@@ -49,7 +47,6 @@ class PythonTool(ToolOptions):
     """What the model reads about it; by default the function's docstring."""
 
 
-@dataclass(slots=True, kw_only=True)
 class CommandTool(ToolOptions):
     """A program."""
 
@@ -63,11 +60,10 @@ class CommandTool(ToolOptions):
         default_factory=lambda: {"type": "object", "properties": {}}
     )
     """JSON Schema of its arguments, an object."""
-    command: Annotated[list[Annotated[str, Template(("args",))]], Program()]
+    command: Annotated[list[Annotated[str, Template("args")]], Program()]
     """The program and its arguments, each a template that also sees `args`. No shell is between."""
 
 
-@dataclass(slots=True, kw_only=True)
 class AgentTool(ToolOptions):
     """Another spec; its inputs are the parameters, its final text is the result."""
 
