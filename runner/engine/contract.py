@@ -130,6 +130,8 @@ class ModelRequest:
     api_key: str | None
     number: int
     """How many requests this agent made of this model before, also before a resume."""
+    agent: str | None = None
+    """The path of the sub-agent that asks; None for the main one."""
     output_schema: Mapping[str, Any] | None = None
     """JSON Schema that the answer's text is to fit, where the provider can be told so."""
 
@@ -247,6 +249,8 @@ class ToolResult:
     is_error: bool = False
     terminate: bool = False
     """Whether the model need not be asked again. Holds if all results of the turn say so."""
+    complete: bool = False
+    """Of a call that was stopped: whether the content says so itself already."""
 
     def blocks(self) -> list[Block]:
         """The content as blocks."""
@@ -346,8 +350,15 @@ class Redactor(Protocol):
         ...
 
 
+class Interrupted(Exception):  # noqa: N818 - nothing failed: what was being done never ended
+    """Raised by a recorded stream that breaks off where the run was killed.
+
+    What came of the answer is closed as aborted, and the model is asked again.
+    """
+
+
 class Clock:
-    """Time and chance, so that a test or a replay can bring its own."""
+    """Time, chance and order, so that a test or a replay can bring its own."""
 
     def now(self) -> float:
         """Seconds; only differences mean anything."""
@@ -360,3 +371,18 @@ class Clock:
     def random(self) -> float:
         """A number in [0, 1)."""
         return random.random()
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
+        """Have a function called in the loop's thread; the handle takes that back."""
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
+    async def turn_of(self, agent: str | None, what: str, key: str) -> None:
+        """Wait until the end of something that took its own time may be told.
+
+        At once; a replay lets ends that raced come in their recorded order.
+
+        Args:
+            agent: The agent's path.
+            what: The type of the event that tells it.
+            key: Which of those that race it is: a tool call's id, a task's iteration.
+        """

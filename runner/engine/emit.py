@@ -48,6 +48,9 @@ class Emitter:
         self._told_once: set[Hashable] = set()
         self.redactor = redactor
         self.deltas = deltas
+        self.recorded: Callable[[Event, str | None], bool] | None = None
+        """Says of each event, and its agent's path, whether a log has it already: it is then
+        neither numbered nor handed to anyone. For replays."""
         self.seq = first_seq
         """The next event's number."""
         self.on_sink_error: Callable[[Exception], None] | None = None
@@ -71,9 +74,12 @@ class Emitter:
 
         ``path`` is that of the sub-agent that it comes from.
         """
-        if event["type"] == "message_update":
-            if not self.deltas or not (self._sink or self._listeners):
-                return None
+        is_delta = event["type"] == "message_update"
+        if is_delta and not (self.deltas and (self._sink or self._listeners or self.recorded)):
+            return None
+        if self.recorded is not None and self.recorded(event, path):
+            return event
+        if is_delta:
             if self.redactor is not None and not self._redact_delta(event, path):
                 return None
         elif self.redactor is not None:

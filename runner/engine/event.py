@@ -195,6 +195,10 @@ class ToolExecutionEnd(_Event):
     result: Result
     is_error: bool
     seconds: NotRequired[float]
+    terminate: NotRequired[bool]
+    """True where it says that the model need not be asked again."""
+    stopped: NotRequired[str]
+    """Why it was stopped, or not begun, where the run or its own time was up."""
 
 
 class ContextChange(TypedDict):
@@ -242,6 +246,8 @@ class HookDecision(_Event):
     action: Literal["block", "rewrite", "replace", "fail"]
     reason: NotRequired[str]
     arguments: NotRequired[dict[str, Any]]
+    stop: NotRequired[bool]
+    """True where a block also ends the run."""
     on_error: NotRequired[str]
     """With ``fail``: what became of it."""
 
@@ -288,11 +294,15 @@ class RunResume(_Event):
 
     type: Literal["run_resume"]
     at_seq: int
+    """The last line before it."""
     reason: str
+    """How the run had ended: ``killed``, or its status."""
     kept: list[str]
     rerun: list[str]
     unknown: list[str]
     not_started: list[str]
+    plan: NotRequired[dict[str, Any]]
+    """The plan that the run goes on by, where it is another."""
 
 
 class RunEnd(_Event):

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from runner.engine.answer import Answer
-from runner.engine.contract import Model, ModelRequest, Stop, TextDelta
+from runner.engine.contract import Interrupted, Model, ModelRequest, Stop, TextDelta
 from runner.engine.digest import digest_of, tools_as_json
 from runner.engine.event import Event
 from runner.engine.message import AssistantMessage, ErrorInfo, Message, tool_calls_of
@@ -35,12 +35,18 @@ async def call_model(session: Session) -> AssistantMessage:
     models = [session.model, *session.options.fallback]
     attempt = 0
     for place, model in enumerate(models):
-        for own_attempt in range(1, model.retry.attempts + 1):
-            attempt += 1
+        own_attempt = 0
+        while own_attempt < model.retry.attempts:
+            attempt, own_attempt = attempt + 1, own_attempt + 1
             call = _ModelCall(session, place, model, context, attempt)
             error = await call.run()
             if error is None:
                 return call.end()
+            if isinstance(error, Interrupted):
+                if call.begun:
+                    call.end(aborted=True)
+                own_attempt -= 1
+                continue
             delay = _delay(error, model, own_attempt)
             fallback = models[place + 1] if delay is None and place + 1 < len(models) else None
             if delay is None and fallback is None:
@@ -74,7 +80,7 @@ class _ModelCall:
         """Whether the answer's ``message_start`` is out."""
         return bool(self._answer.id)
 
-    async def run(self) -> ProviderError | None:
+    async def run(self) -> ProviderError | Interrupted | None:
         """Make the request and stream its answer. Gives the fault, if it is one."""
         session = self._session
         task = asyncio.ensure_future(self._request())
@@ -87,7 +93,7 @@ class _ModelCall:
                 task.cancel()
                 raise
             self._aborted = True
-        except ProviderError as error:
+        except (ProviderError, Interrupted) as error:
             return error
         except Exception as error:  # a provider is a plug-in: what it lets out is its fault
             if type(error).__module__.startswith("runner."):
@@ -109,6 +115,7 @@ class _ModelCall:
             model=model.id,
             api_key=await _api_key(session, model),
             number=session.requests.get(self._place, 0),
+            agent=session.path,
             output_schema=session.options.output_schema,
         )
         session.requests[self._place] = request.number + 1

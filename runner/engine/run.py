@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from runner.engine.contract import Clock
 from runner.engine.emit import Emitter
-from runner.engine.event import RunEnd, RunStart
+from runner.engine.event import RunEnd, RunResume, RunStart
 from runner.engine.limit import Meter
 from runner.engine.message import as_message
 from runner.engine.options import Ending
 from runner.engine.plan import Expected, Outcome, Plan
 from runner.engine.session import Session
-from runner.engine.sub_agent import run_plan
+from runner.engine.sub_agent import AgentRun
 from runner.error import BUG, describe, exit_code
 
 
@@ -42,6 +42,7 @@ class Run:
         self._log_error: Exception | None = None
         meter = Meter(plan.options.limits)
         self.session = Session(plan.options, emitter, meter, clock)
+        self._work = AgentRun(plan, self.session)
         emitter.on_sink_error = self._log_failed
 
     def steer(self, message: Any) -> None:
@@ -62,9 +63,25 @@ class Run:
     async def execute(self) -> Ended:
         """Run it. Never raises for what happens in it."""
         self._emitter.emit(self._start)
+        return await self._run()
+
+    async def go_on(self, resume: RunResume, plan: Plan | None = None) -> Ended:
+        """Go on after it had to end, as `execute`; ``plan`` is what it goes on by, if another."""
+        if plan is not None:
+            self.adopt(plan)
+        self.session.begin()
+        self._emitter.emit(resume)
+        return await self._run()
+
+    def adopt(self, plan: Plan) -> None:
+        """Go on by another plan: what is to come of the run is done by it."""
+        self._plan = plan
+        self._work.adopt(plan)
+
+    async def _run(self) -> Ended:
         await self._emitter.settle()
         try:
-            outcome = await run_plan(self._plan, self.session)
+            outcome = await self._work.run()
         finally:
             for close in self._plan.close:
                 await close()

@@ -96,6 +96,14 @@ class Session:
             message = cast("Message", {**message, "id": self.next_id()})
         self.remember(message)
 
+    def adopt(self, options: AgentOptions) -> None:
+        """Be another agent from here on, with the same history and queues."""
+        self.options = options
+        self.model, self.system_prompt = options.model, options.system_prompt
+        self.tools = {tool.name: tool for tool in options.tools}
+        self.hooks = options.hooks.by_point()
+        self.meter.limits = options.limits
+
     # --- events -----------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:

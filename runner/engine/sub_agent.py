@@ -1,4 +1,4 @@
-"""A plan run by an agent, and agents that run inside another's task or tool call."""
+"""A plan run by its agent, and agents that run inside another's task or tool call."""
 
 from __future__ import annotations
 
@@ -18,50 +18,65 @@ from runner.engine.workflow import Workflow
 from runner.json_text import line
 
 
-async def run_plan(plan: Plan, session: Session) -> Outcome:
-    """Run a plan from ``agent_start`` to its last expectation.
+class AgentRun:
+    """A plan and the agent that runs it, from ``agent_start`` to its last expectation.
 
-    When it is cancelled, the run ends as aborted, with all its events, before that goes on.
+    A run that ended before its work was done can be run again: it goes on where it was.
     """
-    running = asyncio.ensure_future(_run_plan(plan, session))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        session.abort(Ending("aborted", "it was cancelled"))
-        await running
-        raise
 
+    def __init__(self, plan: Plan, session: Session) -> None:
+        self.plan = plan
+        self.session = session
+        self.workflow = Workflow(plan, session, sub_agent)
+        for text in plan.follow_ups:
+            session.follow_up.put(user_message(text), "spec")
 
-async def _run_plan(plan: Plan, session: Session) -> Outcome:
-    workflow = Workflow(plan, session, run_sub_agent)
-    for text in plan.follow_ups:
-        session.follow_up.put(user_message(text), "spec")
-    timer = _time_limit(session)
-    try:
-        ending = await run_loop(session, (), workflow)
-        while workflow.outlives(ending):
-            if not workflow.has_more:
-                ending = Ending("ok")
-                break
+    def adopt(self, plan: Plan) -> None:
+        """Go on by another plan: its model, prompt, tools, hooks, limits and tasks to come."""
+        self.plan = plan
+        self.session.adopt(plan.options)
+        self.workflow.adopt(plan)
+
+    async def run(self) -> Outcome:
+        """Run it, or go on.
+
+        When it is cancelled, the run ends as aborted, with all its events, before that goes on.
+        """
+        running = asyncio.ensure_future(self._run())
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            self.session.abort(Ending("aborted", "it was cancelled"))
+            await running
+            raise
+
+    async def _run(self) -> Outcome:
+        workflow, session = self.workflow, self.session
+        timer = self._time_limit()
+        try:
             ending = await run_loop(session, (), workflow)
-    finally:
-        if timer is not None:
-            timer.cancel()
-    outcome = Outcome(ending, workflow.text, workflow.output, workflow.expected)
-    if ending.status == "ok":
-        await _expect(plan, session, outcome)
-    return outcome
+            while workflow.leaves_behind(ending):
+                if not workflow.has_more:
+                    ending = Ending("ok")
+                    break
+                ending = await run_loop(session, (), workflow)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        outcome = Outcome(ending, workflow.text, workflow.output, workflow.expected)
+        if ending.status == "ok":
+            await _expect(self.plan, session, outcome)
+        return outcome
 
-
-def _time_limit(session: Session) -> asyncio.TimerHandle | None:
-    seconds = session.options.limits.seconds
-    if seconds is None:
-        return None
-    # The value is the limit itself: the exact time would differ from run to run.
-    reached = Reached("seconds", seconds, seconds, id(session))
-    left = max(0.0, seconds - (session.emitter.elapsed if session.path is None else 0.0))
-    loop = asyncio.get_running_loop()
-    return loop.call_later(left, session.abort, limit_ending(reached))
+    def _time_limit(self) -> asyncio.TimerHandle | None:
+        session = self.session
+        seconds = session.meter.limits.seconds
+        if seconds is None:
+            return None
+        # The value is the limit itself: the exact time would differ from run to run.
+        reached = Reached("seconds", seconds, seconds, id(session.meter))
+        left = max(0.0, seconds - (session.emitter.elapsed if session.path is None else 0.0))
+        return session.clock.call_later(left, lambda: session.abort(limit_ending(reached)))
 
 
 async def _expect(plan: Plan, session: Session, outcome: Outcome) -> None:
@@ -98,27 +113,37 @@ async def _expect(plan: Plan, session: Session, outcome: Outcome) -> None:
         outcome.ending = Ending("failed", f"an expectation was not met: {detail}")
 
 
-async def run_sub_agent(plan: Plan, parent: Session) -> Outcome:
-    """Run a plan inside an agent's task or tool call: its events, usage and limits are both's.
-
-    An abort of the parent reaches it. Too many agents within agents are an error.
-    """
+def sub_agent(plan: Plan, parent: Session) -> SubAgent | Ending:
+    """An agent inside another's task or tool call, or how that ends where there are too many."""
     meter = Meter(plan.options.limits, parent.meter)
     if (deepest := _deepest(parent.meter)) is not None and meter.depth > deepest:
-        error = f"the limit depth of {deepest} agents within agents is reached"
-        return Outcome(Ending("error", error))
+        return Ending("error", f"the limit depth of {deepest} agents within agents is reached")
     parent.agents[plan.name] += 1
     path = f"{parent.path or 'main'}/{plan.name}#{parent.agents[plan.name]}"
     session = Session(plan.options, parent.emitter, meter, parent.clock, path)
-    off = parent.cancellation.on_cancel(
-        lambda: session.abort(parent.aborted_as or Ending("aborted", "it was aborted"))
-    )
-    try:
-        return await run_plan(plan, session)
-    finally:
-        off()
-        for close in plan.close:
-            await close()
+    return SubAgent(parent, AgentRun(plan, session))
+
+
+@dataclass(slots=True)
+class SubAgent:
+    """An agent in another's care: its events, usage and limits are both's."""
+
+    parent: Session
+    work: AgentRun
+
+    async def run(self) -> Outcome:
+        """Run it, or go on with it. An abort of the parent reaches it."""
+        parent, session = self.parent, self.work.session
+        session.begin()
+        off = parent.cancellation.on_cancel(
+            lambda: session.abort(parent.aborted_as or Ending("aborted", "it was aborted"))
+        )
+        try:
+            return await self.work.run()
+        finally:
+            off()
+            for close in self.work.plan.close:
+                await close()
 
 
 def _deepest(meter: Meter) -> int | None:
@@ -161,7 +186,8 @@ class AgentTool:
     ) -> ToolResult:
         """Run the agent. Its output is the result where it has one, its text where not."""
         parent = current.get()
-        outcome = await run_sub_agent(self.bind(params), parent)
+        agent = sub_agent(self.bind(params), parent)
+        outcome = Outcome(agent) if isinstance(agent, Ending) else await agent.run()
         ending = outcome.ending
         if ending.status == "denied":
             parent.stopping = ending

@@ -95,6 +95,7 @@ class _Call:
         self.arguments: dict[str, Any] = {}
         self.result = ToolResult("")
         self._seconds = 0.0
+        self._stopped: str | None = None
 
     # --- steps 1 to 4 -----------------------------------------------------------------------------
 
@@ -121,7 +122,8 @@ class _Call:
         """Why a call that has not begun is not run any more, if so."""
         session = self.session
         if session.cancellation.cancelled:
-            return _error(f"Not run: {session.cancellation.reason}.")
+            self._stopped = session.cancellation.reason
+            return _error(f"Not run: {self._stopped}.")
         if session.stopping is not None:
             return _error(ENDING)
         return _error(SKIPPED) if session.interrupted else None
@@ -183,8 +185,9 @@ class _Call:
         """Do what a hook before the call decided."""
         if decision.get("block"):
             reason = str(decision.get("reason") or "a hook blocked it")
-            self._decided("before_tool_call", "block", reason=reason)
-            if decision.get("stop"):
+            stop = {"stop": True} if decision.get("stop") else {}
+            self._decided("before_tool_call", "block", reason=reason, **stop)
+            if stop:
                 self.session.stopping = Ending("denied", f"{self.name}: {reason}")
             return _error(f"Not run: {reason}")
         arguments = decision.get("arguments")
@@ -235,7 +238,7 @@ class _Call:
         timer = None
         if tool.timeout is not None:
             late = f"timed out after {tool.timeout:g} s"
-            timer = loop.call_later(tool.timeout, cancel, late)
+            timer = session.clock.call_later(tool.timeout, lambda: cancel(late))
         off = session.cancellation.on_cancel(
             lambda: cancel(session.cancellation.reason or "aborted")
         )
@@ -246,6 +249,7 @@ class _Call:
             if timer is not None:
                 timer.cancel()
             self._seconds = session.clock.now() - started
+            self._stopped = cancellation.reason
         return _outcome(task, cancellation.reason)
 
     def _updates(self, loop: asyncio.AbstractEventLoop) -> Update:
@@ -276,19 +280,23 @@ class _Call:
         """Steps 6 and 7, but for the result's message."""
         session = self.session
         self.result = result
+        await session.clock.turn_of(session.path, "tool_execution_end", self.id)
         if ran:
             await self._after()
         session.pending_calls.discard(self.id)
-        session.emit(
-            {
-                "type": "tool_execution_end",
-                "tool_call_id": self.id,
-                "tool_name": self.name,
-                "result": self._told(),
-                "is_error": self.result.is_error,
-                "seconds": round(self._seconds, 3),
-            }
-        )
+        end: dict[str, Any] = {
+            "type": "tool_execution_end",
+            "tool_call_id": self.id,
+            "tool_name": self.name,
+            "result": self._told(),
+            "is_error": self.result.is_error,
+            "seconds": round(self._seconds, 3),
+        }
+        if self.result.terminate:
+            end["terminate"] = True
+        if self._stopped is not None:
+            end["stopped"] = self._stopped
+        session.emit(cast("Event", end))
         session.schedule(tool=self.name)
         await session.settle()
 
@@ -359,7 +367,7 @@ def _outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
     if error is not None:
         return _error(describe(error) if reason is None else f"{describe(error)} ({reason})")
     result = task.result()
-    if reason is None:
+    if reason is None or result.complete:
         return result
     said = [*result.blocks(), text_block(f"\nThe tool was stopped: {reason}.")]
     return ToolResult(said, result.details, is_error=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from runner.engine.loop import limit_ending
 from runner.engine.message import Message, Usage, text_of, usage_since, user_message
@@ -36,24 +36,32 @@ class _Round:
     started: float
 
 
+class TaskAgent(Protocol):
+    """The agent of a task that has one of its own."""
+
+    async def run(self) -> Outcome:
+        """Run it; when it had to end before it was done, go on with it."""
+        ...
+
+
 class Workflow:
     """Walks a plan's tasks; the loop asks it for more whenever the agent rests.
 
     Args:
         plan: The chain.
         session: The agent of its conversation.
-        run_agent: Runs the plan of a task that has an agent of its own.
+        make_agent: Makes the agent of a task that has one of its own, or says how that ends.
     """
 
     def __init__(
         self,
         plan: Plan,
         session: Session,
-        run_agent: Callable[[Plan, Session], Awaitable[Outcome]],
+        make_agent: Callable[[Plan, Session], TaskAgent | Ending],
     ) -> None:
         self._plan = plan
         self._session = session
-        self._run_plan = run_agent
+        self._make_agent = make_agent
         self._waiting = list(plan.tasks)
         self._round: _Round | None = None
         self._items: list[Any] | None = None
@@ -62,8 +70,12 @@ class Workflow:
         """The results of its iterations so far."""
         self._retries = plan.output.retries if plan.output is not None else 0
         self._reviewed = plan.output is None
-        self._failed: Task | None = None
-        """The task that the last error ended."""
+        self._cut: tuple[Task, int] | None = None
+        """The iteration that ended before it was done: taken up again if the run goes on."""
+        self._due: tuple[Task, int] | None = None
+        """The iteration that comes next, where its task has begun."""
+        self._agents: dict[int, TaskAgent] = {}
+        """By iteration: agents of the task that had to end before they were done."""
         self.tasks: dict[str, TaskResult] = {}
         self.expected: list[Expected] = []
         self.text = ""
@@ -71,15 +83,32 @@ class Workflow:
         self.output: Any = None
         """Of the main task."""
 
+    def adopt(self, plan: Plan) -> None:
+        """Walk another plan from here on: what was done is done, by the ids of its tasks."""
+        self._plan = plan
+        self._waiting = [task for task in plan.tasks if task.id not in self.tasks]
+
     # --- what the loop asks -----------------------------------------------------------------------
 
     async def begin(self) -> Sequence[Message] | Ending:
-        """The prompts of ``main``; after an error that the run outlived, those of the next task."""
-        if "main" in self.tasks or self._failed is not None:
-            self._failed = None
+        """The prompts of ``main``; later those of what was cut, or of the next task."""
+        if self._cut is not None:
+            return await self._take_up(*self._cut)
+        if self._due is not None:
+            return self._prompt(*self._due)
+        if "main" in self.tasks:
             return await self._next_task()
         self._start(MAIN, 1)
         return self._plan.prompts
+
+    async def _take_up(self, task: Task, iteration: int) -> Sequence[Message] | Ending:
+        """Go on with an iteration that was cut: its prompts are in the history already."""
+        self._cut = None
+        if task.agent is None:
+            self._start(task, iteration)
+            return ()
+        ending = await self._run_agents(task, iteration)
+        return await self._next_task() if ending is None else ending
 
     async def review(self) -> Sequence[Message] | Ending:
         """Hold the answer of ``main`` against the plan's output, once it fits."""
@@ -100,23 +129,26 @@ class Workflow:
         if done is not None:
             more = await self._close(done, "ok")
             if more:
+                self._due = done.task, done.iteration + 1
                 if reached := self._session.reached():
                     return limit_ending(reached)
-                return self._prompt(done.task, done.iteration + 1)
+                return self._prompt(*self._due)
         return await self._next_task()
 
     async def end(self, ending: Ending) -> Ending:
         """Close what is open when the agent ends."""
         if self._round is not None:
-            task = self._round.task
-            self._failed = task if ending.status == "error" else None
+            if ending.status != "ok":
+                self._cut = self._round.task, self._round.iteration
             await self._close(self._round, ending.status, last=True)
         return ending
 
-    def outlives(self, ending: Ending) -> bool:
-        """Whether the run goes on after an error, as ``on_error: continue`` says."""
-        failed = self._failed
-        return ending.status == "error" and failed is not None and failed.on_error == "continue"
+    def leaves_behind(self, ending: Ending) -> bool:
+        """Give up on a task that failed, if its ``on_error: continue`` says so."""
+        if ending.status != "error" or self._cut is None or self._cut[0].on_error != "continue":
+            return False
+        self._cut = None
+        return True
 
     @property
     def has_more(self) -> bool:
@@ -134,8 +166,7 @@ class Workflow:
                 continue
             if reached := self._session.reached():
                 return limit_ending(reached)
-            self._gathered = {}
-            self._items = None
+            self._gathered, self._agents, self._items = {}, {}, None
             if task.for_each is not None:
                 self._items = list(task.for_each(self._scope()))
                 if not self._items:
@@ -147,7 +178,7 @@ class Workflow:
                 self._waiting.pop(0)
                 return prompts
             self._waiting.pop(0)
-            if (ending := await self._run_agents(task)) is not None:
+            if (ending := await self._run_agents(task, 1)) is not None:
                 return ending
         return Ending("ok")
 
@@ -155,6 +186,7 @@ class Workflow:
         """Begin an iteration of a task in this conversation."""
         scope = self._scope(**self._item(iteration))
         text = task.prompt(scope) if task.prompt is not None else ""
+        self._due = None
         self._start(task, iteration)
         return [user_message(text)]
 
@@ -288,48 +320,70 @@ class Workflow:
 
     # --- tasks of other agents --------------------------------------------------------------------
 
-    async def _run_agents(self, task: Task) -> Ending | None:
-        """Run a task that has an agent of its own. Gives how the run ends, if it does."""
+    async def _run_agents(self, task: Task, iteration: int) -> Ending | None:
+        """Run a task that has an agent of its own. Gives how the run ends, if it does.
+
+        Args:
+            task: The task.
+            iteration: The one to begin with; of one ``for_each``, those that are done are kept.
+        """
         ending = None
         if self._items is None:
-            iteration, more = 1, True
+            more = True
             while more and ending is None:
                 done, result, ending = await self._run_agent(task, iteration)
                 more, warning = self._another(done, result) if ending is None else (False, None)
                 await self._end(done, result, warning)
                 iteration += 1
+            self._cut = (task, iteration - 1) if ending is not None else None
         else:
             ending = await self._run_items(task, len(self._items))
+            self._cut = (task, 1) if ending is not None else None
         if self._session.aborted_as is not None:
             return self._session.aborted_as
-        go_on = ending is None or (task.on_error == "continue" and ending.status != "denied")
-        return None if go_on and self._session.reached() is None else ending
+        if ending is not None and task.on_error == "continue" and ending.status != "denied":
+            self._cut = None
+            return None if self._session.reached() is None else ending
+        return ending
 
     async def _run_items(self, task: Task, count: int) -> Ending | None:
         """Run an agent for each item, some at a time; results stay in item order."""
         gate = asyncio.Semaphore(task.max_parallel)
+        session = self._session
         endings: list[Ending] = []
 
         async def run(iteration: int) -> None:
             async with gate:
                 stopped = endings and task.on_error == "stop"
-                if stopped or self._session.aborted_as is not None:
+                if stopped or session.aborted_as is not None:
                     return
                 done, result, ending = await self._run_agent(task, iteration)
                 if ending is not None:
                     endings.append(ending)
+                await session.clock.turn_of(session.path, "task_end", f"{task.id} {iteration}")
                 await self._end(done, result)
 
-        await asyncio.gather(*(run(n) for n in range(1, count + 1)))
+        todo = [
+            n
+            for n in range(1, count + 1)
+            if n not in self._gathered or self._gathered[n].status != "ok"
+        ]
+        await asyncio.gather(*map(run, todo))
         return endings[0] if endings else None
 
     async def _run_agent(
         self, task: Task, iteration: int
     ) -> tuple[_Round, TaskResult, Ending | None]:
         """One iteration of a task with its own agent, up to its end."""
-        plan = cast("Any", task.agent)(self._scope(**self._item(iteration)))
+        agent = self._agents.pop(iteration, None)
+        if agent is None:
+            plan = cast("Any", task.agent)(self._scope(**self._item(iteration)))
+            made = self._make_agent(plan, self._session)
+            agent = None if isinstance(made, Ending) else made
         done = self._start(task, iteration)
-        outcome = await self._run_plan(plan, self._session)
+        outcome = await agent.run() if agent is not None else Outcome(cast("Ending", made))
         status = outcome.ending.status
+        if agent is not None and status != "ok":
+            self._agents[iteration] = agent
         result = TaskResult(outcome.text, outcome.output, status)
         return done, result, outcome.ending if status != "ok" else None
