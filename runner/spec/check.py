@@ -196,10 +196,6 @@ class Check:
             self._fault(model.place, join(path, "script"), message)
         elif name in _NEEDS_ID and "id" not in model.entries:
             self._fault(model.place, join(path, "id"), f"it is missing; {name} has many models")
-        elif name == "local" and not {"id", "path"} & set(model.entries):
-            self._fault(
-                model.place, join(path, "path"), "it is missing; name the model's GGUF file"
-            )
 
     def _permissions(self) -> None:
         for kind in ("allow", "ask", "deny"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -20,10 +19,13 @@ from runner.spec.loaded import Loaded
 from runner.spec.mark import Included
 from runner.spec.model import Spec
 from runner.spec.node import ListNode, MapNode, Node, Place, ScalarNode, Source, from_value
-from runner.spec.shape import INVALID, Decoding
+from runner.spec.shape import INVALID, Decoding, shown
 
 MAX_CHAIN = 20
 """How many files may extend, or use, one another in a row."""
+
+_Link = tuple[str, str]
+"""A file by its full path, and as it is shown."""
 
 
 def load(path: str | os.PathLike[str], *, sets: Iterable[str | tuple[str, Any]] = ()) -> Loaded:
@@ -66,7 +68,7 @@ def load_plan(
     spec = shape_of(Spec).read(root, "", into)
     if into.faults:
         raise SpecError(into.faults)
-    loaded = Loaded(source, "", root, spec, spec.name or "spec", inputs=spec.inputs)
+    loaded = Loaded(source, b"", root, spec, spec.name or "spec", inputs=spec.inputs)
     loaded.agents.update(agents or {})
     return loaded
 
@@ -97,10 +99,10 @@ class _Session:
     faults: list[Fault] = field(default_factory=list)
     specs: dict[str, Loaded | None] = field(default_factory=dict)
     """By full path: the specs that are loaded."""
-    trees: dict[str, tuple[Node | None, str]] = field(default_factory=dict)
-    """By full path: the tree of a file, with what it extends, and the digest of its bytes."""
-    chain: list[tuple[str, str]] = field(default_factory=list)
-    """The specs that are being loaded, each by its full path and as it is shown."""
+    trees: dict[str, Node | None] = field(default_factory=dict)
+    """By full path: the tree of a file, laid over what it extends."""
+    chain: list[_Link] = field(default_factory=list)
+    """The specs that are being loaded."""
 
     def top(self, path: str, changes: list[Change]) -> Loaded | None:
         """Load the spec that was asked for."""
@@ -115,18 +117,14 @@ class _Session:
         """Load one spec, and those that it uses."""
         self.chain.append((full, source.name))
         try:
-            root, sha256 = self.tree(source, full, data, [])
-            if root is not None:
-                root = apply(root, changes)
-                loaded = self.decode(source, sha256, root)
-                self.specs[full] = loaded
-                return loaded
-            self.specs[full] = None
-            return None
+            root = self.tree(source, full, data, [])
+            loaded = None if root is None else self.decode(source, data, apply(root, changes))
         finally:
             self.chain.pop()
+        self.specs[full] = loaded
+        return loaded
 
-    def decode(self, source: Source, sha256: str, root: Node) -> Loaded | None:
+    def decode(self, source: Source, data: bytes, root: Node) -> Loaded | None:
         """Make a spec of a tree, and check it."""
         included: dict[str, Node] = {}
 
@@ -139,7 +137,7 @@ class _Session:
         into = Decoding(self.faults, include)
         spec = shape_of(Spec).read(root, "", into)
         stem = os.path.splitext(os.path.basename(source.name))[0]
-        loaded = Loaded(source, sha256, root, spec, _name(stem), included=included)
+        loaded = Loaded(source, data, root, spec, _name(stem), included=included)
         if spec is not INVALID:
             loaded.name = spec.name or loaded.name
             loaded.inputs = spec.inputs
@@ -150,7 +148,7 @@ class _Session:
         """Load a spec that another one names; None where it can't be."""
         full = locate(place.source.folder, name)
         if any(full == busy for busy, _ in self.chain):
-            names = [shown for busy, shown in self.chain]
+            names = [each for _, each in self.chain]
             start = next(n for n, (busy, _) in enumerate(self.chain) if busy == full)
             circle = " → ".join([*names[start:], names[start]])
             self.faults.append(place.fault(path, f"the specs use each other in a cycle: {circle}"))
@@ -168,55 +166,51 @@ class _Session:
 
     # --- trees ------------------------------------------------------------------------------------
 
-    def tree(
-        self, source: Source, full: str, data: bytes, below: list[tuple[str, str]]
-    ) -> tuple[Node | None, str]:
-        """A file's tree laid over those that it extends, and the digest of its bytes."""
-        if full in self.trees:
-            return self.trees[full]
-        root = yaml.parse(data, source, self.faults)
-        if isinstance(root, MapNode) and "extends" in root.entries:
-            chain = [*below, (full, source.name)]
-            bases = self.bases(root.entries["extends"], chain)
-            root = MapNode(root.place, dict(root.entries), dict(root.keys))
-            if bases is not None:
-                del root.entries["extends"], root.keys["extends"]
-                for base in reversed(bases):
-                    root = lay(root, base)
-        self.trees[full] = root, hashlib.sha256(data).hexdigest()
+    def tree(self, source: Source, full: str, data: bytes, below: list[_Link]) -> Node | None:
+        """A file's tree laid over those that it extends; None where one of them can't be read."""
+        if full not in self.trees:
+            root = yaml.parse(data, source, self.faults)
+            if isinstance(root, MapNode) and "extends" in root.entries:
+                root = self.extended(root, [*below, (full, source.name)])
+            self.trees[full] = root
         return self.trees[full]
 
-    def bases(self, node: Node, chain: list[tuple[str, str]]) -> list[MapNode] | None:
-        """The trees that ``extends`` names; None where it is of no use, which decoding tells."""
-        single = isinstance(node, ScalarNode)
-        names = node.items if isinstance(node, ListNode) else [node]
-        bases = []
-        for index, name in enumerate(names):
-            if not isinstance(name, ScalarNode) or name.value is None or name.broken:
+    def extended(self, root: MapNode, chain: list[_Link]) -> Node | None:
+        """A tree laid over those that it names, the last of which lies on top of the others."""
+        named = root.entries["extends"]
+        names = named.items if isinstance(named, ListNode) else [named]
+        if not all(isinstance(name, ScalarNode) and name.value is not None for name in names):
+            return root  # decoding tells what is wrong with it
+        root = MapNode(root.place, dict(root.entries), dict(root.keys))
+        del root.entries["extends"], root.keys["extends"]
+        for index, name in reversed([*enumerate(names)]):
+            path = "extends" if names[0] is named else f"extends[{index}]"
+            base = self.base(name, path, chain) if isinstance(name, ScalarNode) else None
+            if base is None:
                 return None
-            path = "extends" if single else f"extends[{index}]"
-            base = self.base(name, path, chain)
-            if isinstance(base, MapNode):
-                bases.append(base)
-        return bases
+            root = lay(root, base)
+        return root
 
-    def base(self, name: ScalarNode, path: str, chain: list[tuple[str, str]]) -> Node | None:
+    def base(self, name: ScalarNode, path: str, chain: list[_Link]) -> MapNode | None:
         """The tree of a file that another one extends."""
         place = name.place
         full = locate(place.source.folder, name.text)
         source = source_of(name.text, place.source)
         if any(full == busy for busy, _ in chain):
-            circle = " → ".join([*(shown for _, shown in chain), source.name])
-            self.faults.append(
-                place.fault(path, f"the files extend each other in a cycle: {circle}")
-            )
+            circle = " → ".join([*(each for _, each in chain), source.name])
+            message = f"the files extend each other in a cycle: {circle}"
+            self.faults.append(place.fault(path, message))
             return None
         if len(chain) >= MAX_CHAIN:
             message = f"more than {MAX_CHAIN} files extend one another in a row"
             self.faults.append(place.fault(path, message))
             return None
         data = self.bytes(full, place, path)
-        return None if data is None else self.tree(source, full, data, chain)[0]
+        tree = None if data is None else self.tree(source, full, data, chain)
+        if tree is None or isinstance(tree, MapNode):
+            return tree
+        self.faults.append(tree.place.fault("", f"a map is needed, not {shown(tree)}"))
+        return None
 
     def include(self, name: ScalarNode, path: str, mark: Included) -> Node | None:
         """What a file has that stands for a value."""

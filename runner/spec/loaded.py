@@ -30,8 +30,8 @@ class Loaded:
 
     source: Source
     """Its file, as a person knows it; for a plan, what it was taken from."""
-    sha256: str
-    """Of the file's bytes; empty for what is no file."""
+    data: bytes
+    """The file's bytes; empty for what is no file."""
     root: Node
     """The whole text, what it extends included."""
     spec: Spec
@@ -50,6 +50,13 @@ class Loaded:
     """Values for names that ``env`` lists and that need not be set."""
     warnings: list[Fault] = field(default_factory=list)
     """What should be looked at, though nothing is wrong."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the file's bytes, in hexadecimal."""
+        import hashlib
+
+        return hashlib.sha256(self.data).hexdigest()
 
     @property
     def file(self) -> str:

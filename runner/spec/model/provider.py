@@ -126,7 +126,7 @@ class ModelChoice(Map):
     id: Text | None = None
     """The model's id, as its provider knows it."""
     path: Annotated[str, File()] | None = None
-    """The GGUF file of a `local` model."""
+    """The GGUF file of a `local` model; by default the small one that is installed."""
     base_url: Text | None = None
     """The server's address; by default the provider's public one."""
     api_key: ApiKey | None = None
