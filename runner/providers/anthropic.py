@@ -12,7 +12,7 @@ from typing import Any
 
 from runner.engine.contract import ModelRequest, Provider, StreamEvent, ToolSchema
 from runner.engine.message import Block, text_block
-from runner.providers.body import spliced, to_bytes
+from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.claude import can_be_held_to_a_schema, most_output, thinking
 from runner.providers.closed_schema import closed
 from runner.providers.endpoint import endpoint, need_key
@@ -118,7 +118,7 @@ class Anthropic:
         ):
             config = fields.get("output_config", {})
             fields["output_config"] = config | {"format": {"type": "json_schema", "schema": fits}}
-        return fields | dict(settings.options)
+        return merged(fields, settings.options)
 
     def _messages(self, request: ModelRequest) -> list[bytes]:
         """The conversation: it begins with the user, and may not end with a model's white space."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from runner.providers.blocks import as_list, as_object, as_text
 from runner.providers.inline import inlined
 
 _KEPT = frozenset(("type", "enum", "const", "default", "description", "title", "required"))
@@ -43,9 +44,9 @@ def _closed(schema: Any) -> dict[str, Any]:
     bounds: dict[str, Any] = {}
     for name, value in schema.items():
         if name in _LISTS:
-            made[_LISTS[name]] = [_closed(item) for item in value]
+            made[_LISTS[name]] = [_closed(item) for item in as_list(value)]
         elif name == "properties":
-            made[name] = {key: _closed(item) for key, item in value.items()}
+            made[name] = {key: _closed(item) for key, item in as_object(value).items()}
         elif name == "items":
             made[name] = _closed(value)
         elif _is_known(name, value):
@@ -66,7 +67,7 @@ def _closed(schema: Any) -> dict[str, Any]:
 def _is_known(name: str, value: Any) -> bool:
     match name:
         case "format":
-            return value in _FORMATS
+            return as_text(value) in _FORMATS
         case "minItems":
             return value in (0, 1)
     return name in _KEPT
