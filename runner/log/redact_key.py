@@ -1,0 +1,188 @@
+"""Takes out what looks like a key of a well-known service, also across pieces of a text.
+
+A key is told by how it begins (``ghp_``, ``AKIA``, ``Bearer `` …). That beginning is public and
+stays; what follows is the secret. So a text that comes in pieces is held back only from such a
+beginning on, up to where the run of characters ends of which that kind of key is made.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# A key does not begin in the middle of a word, but for one that only an escape makes so: JSON's
+# ``\n``, a URL's ``%3D``, a terminal's ``[32m``.
+_AFTER_A_WORD = r"(?:[^A-Za-z0-9]|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\[[0-9;]{0,9}m)\Z"
+_BEFORE = 48
+"""Characters before a key's beginning that may say something about it."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Key:
+    """A kind of key, by one of its beginnings."""
+
+    kind: str
+    run: re.Pattern[str]
+    """All characters that may follow the beginning without a break."""
+    secret: re.Pattern[str]
+    """What of that run, from its start on, is the secret; seen alone, without what follows."""
+    before: re.Pattern[str]
+    """What stands before the beginning, where that is not the text's own."""
+    at_start: bool
+    """Whether the beginning may be the text's own."""
+
+
+_KEYS: dict[str, _Key] = {}
+
+
+def _known(
+    kind: str,
+    beginnings: str,
+    run: str,
+    secret: str,
+    before: str = _AFTER_A_WORD,
+) -> None:
+    key = _Key(
+        kind,
+        re.compile(f"[{run}]*"),
+        re.compile(secret),
+        re.compile(before),
+        before is _AFTER_A_WORD,
+    )
+    _KEYS.update(dict.fromkeys(beginnings.split("|"), key))
+
+
+_ALNUM = "A-Za-z0-9"
+_WORD = r"A-Za-z0-9_\-"
+_DIGIT = rf"(?=[{_WORD}]*[0-9])"
+_PEM = r"-----BEGIN (?:[A-Z]+ )?PRIVATE \Z"
+_BREAK = r"(?:\s|\\+[nr])"
+
+_known("anthropic", "sk-ant-", _WORD, rf"[{_WORD}]{{20,}}\Z")
+# Not the long names of things, such as sk-circle-fade-dot-2-large.
+_known("openai", "sk-", _WORD, rf"{_DIGIT}(?=[{_WORD}]*[{_ALNUM}]{{16}})[{_WORD}]{{20,}}\Z")
+_known("github", "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_", "A-Za-z0-9_", r"\w{36,}\Z")
+_known("gitlab", "glpat-", _WORD + ".", rf"[{_WORD}]{{20,}}[{_WORD}.]*\Z")
+_known("aws", "AKIA|ASIA", _ALNUM, r"[A-Z0-9]{16}\Z")
+_known(
+    "aws",
+    "access_key|ACCESS_KEY|AccessKey",
+    r"A-Za-z0-9/+=\s\"'\\:",
+    r"[\s\"'\\]{0,4}[:=][\s\"'\\]{0,4}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+    r"(?i:secret_?)\Z",
+)
+_known("google", "AIza", _WORD, rf"[{_WORD}]{{35}}\Z")
+_known("google", "ya29.", _WORD, rf"[{_WORD}]{{20,}}\Z")
+_known("slack", "xoxa-|xoxb-|xoxe-|xoxo-|xoxp-|xoxr-|xoxs-|xapp-", _WORD, rf"{_DIGIT}.{{10,}}\Z")
+_known("slack", "/services/T", _ALNUM + "/", rf"[{_ALNUM}/]{{20,}}\Z", r"slack\.com\Z")
+_known("stripe", "sk_live_|sk_test_|rk_live_|rk_test_|whsec_", _ALNUM, r".{16,}\Z")
+_known("sendgrid", "SG.", _WORD + ".", rf"[{_WORD}]{{16,}}\.[{_WORD}]{{16,}}")
+_known("huggingface", "hf_", _ALNUM, r".{30,}\Z")
+_known("npm", "npm_", _ALNUM, r".{36}\Z")
+_known("pypi", "pypi-AgEI", _WORD, r".{40,}\Z")
+_known("groq", "gsk_", _ALNUM, r".{30,}\Z")
+_known("xai", "xai-", _ALNUM, r".{40,}\Z")
+_known("jwt", "eyJ", _WORD + ".", rf"[{_WORD}]{{6,}}\.eyJ[{_WORD}]{{6,}}\.[{_WORD}]*")
+_known("bearer", "Bearer |bearer |BEARER ", _WORD + "._~+/=", r"(?=.*[0-9]).{16,}\Z")
+_known(
+    "basic",
+    "Basic |basic |BASIC ",
+    _ALNUM + "+/=",
+    r".{8,}\Z",
+    r"(?i:authorization)[\\\"']{0,3}\s{0,3}[:=]\s{0,3}[\\\"']{0,3}\Z",
+)
+_known(
+    "private_key",
+    "KEY-----|KEY BLOCK-----",
+    r"A-Za-z0-9+/=\s\\",
+    rf"{_BREAK}*[A-Za-z0-9+/=]{{40,}}(?:{_BREAK}+[A-Za-z0-9+/=]+)*",
+    _PEM,
+)
+
+_BEGINNING = re.compile("|".join(re.escape(each) for each in sorted(_KEYS, key=len, reverse=True)))
+_LONGEST = max(map(len, _KEYS))
+
+PLACEHOLDERS = frozenset(f"[redacted:{key.kind}]" for key in _KEYS.values())
+"""All that `KeyRedactor` may write."""
+
+
+class KeyRedactor:
+    """Replaces what looks like a key by ``[redacted:KIND]``, after the key's public beginning."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def whole(self, text: str) -> str:
+        """A text without keys; the same object where there is none in it."""
+        if _BEGINNING.search(text) is None:
+            return text
+        return KeyStream(self).scan(text, 0, final=True)
+
+    def stream(self) -> KeyStream:
+        """A text that comes in pieces."""
+        return KeyStream(self)
+
+
+class KeyStream:
+    """What was held back of one text that comes in pieces, and what came just before it."""
+
+    __slots__ = ("_before", "_held", "_pos", "_redactor", "_run")
+
+    def __init__(self, redactor: KeyRedactor) -> None:
+        self._redactor = redactor
+        self._before = ""
+        self._pos = 0  # where in `_before` the next key may begin
+        self._held: list[str] = []
+        self._run: re.Pattern[str] | None = None  # of the key that may have begun
+
+    def feed(self, text: str) -> str:
+        """What may be shown, now that this came."""
+        if self._run is not None and self._run.fullmatch(text):
+            self._held.append(text)
+            return ""
+        if self._held:
+            text = "".join(self._held) + text
+        return self.scan(self._before + text, len(self._before), final=False)
+
+    def finish(self) -> str:
+        """What was held back, now that nothing more comes."""
+        return self.scan(self._before + "".join(self._held), len(self._before), final=True)
+
+    def scan(self, text: str, shown: int, *, final: bool) -> str:
+        """What may be shown of a text, of which the part before `shown` is shown already."""
+        out: list[str] = []
+        pos = self._pos
+        self._run = None
+        hold = len(text)
+        while begin := _BEGINNING.search(text, pos):
+            start, end = begin.span()
+            key = _KEYS[begin[0]]
+            if not (key.at_start and start == 0) and not key.before.search(
+                text[max(0, start - _BEFORE) : start]
+            ):
+                pos = start + 1
+                continue
+            run = key.run.match(text, end)
+            assert run is not None
+            if run.end() == len(text) and not final:
+                self._run = key.run
+                pos, hold = start, max(shown, end)
+                break
+            secret = key.secret.match(text, end, run.end())
+            if secret is None:
+                pos = end
+                continue
+            group = 1 if secret.re.groups else 0
+            out += text[shown : secret.start(group)], f"[redacted:{key.kind}]"
+            self._redactor.count += 1
+            shown = pos = secret.end(group)
+        out.append(text[shown:hold])
+        self._keep(text, hold, pos)
+        return "".join(out)
+
+    def _keep(self, text: str, hold: int, pos: int) -> None:
+        """Remember what is held back, and as much of what is shown as matters for what comes."""
+        cut = max(0, hold - _BEFORE - _LONGEST)
+        self._before = text[cut:hold]
+        self._held = [text[hold:]] if hold < len(text) else []
+        self._pos = max(pos, hold - _LONGEST + 1 if self._run is None else 0, cut) - cut

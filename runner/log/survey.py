@@ -1,0 +1,99 @@
+"""What a log says as a whole, found in one reading: how its run ended, and what was left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Line = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Survey:
+    """A log at a glance."""
+
+    start: Line = field(default_factory=dict)
+    """Its first line."""
+    lines: int = 0
+    elapsed: float = 0.0
+    """``t`` of its last line, in seconds."""
+    ends: list[Line | None] = field(default_factory=list)
+    """How each part of the run ended, in order: its ``run_end``; None where it was killed."""
+    last_type: str = ""
+    open_calls: dict[str, Line] = field(default_factory=dict)
+    """By id: the ``tool_execution_start`` of each call that has no end."""
+    finished: list[str] = field(default_factory=list)
+    """Ids of the calls of the last open turn that have an end."""
+    not_started: list[str] = field(default_factory=list)
+    """Ids of the calls of the last answers that have no start."""
+    rerun: set[str] = field(default_factory=set)
+    """Ids of the calls that an earlier resume ran again."""
+    plan: dict[str, Any] = field(default_factory=dict)
+    """The plan that the run goes by at its end."""
+    turns: dict[str | None, int] = field(default_factory=dict)
+    """The last turn of each agent."""
+    ids: set[str] = field(default_factory=set)
+    """The ids of all messages and tool calls of the main agent."""
+    _asked: dict[str | None, list[str]] = field(default_factory=dict)
+    _ended: dict[str | None, list[str]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> Line | None:
+        """The ``run_end`` that the log ends with; None where it does not."""
+        return self.ends[-1] if self.ends else None
+
+    def see(self, line: Line) -> None:
+        """Take a line into account."""
+        kind, agent = line.get("type"), line.get("agent")
+        if not self.lines:
+            self.start, self.plan = line, line.get("plan", {})
+            self.ends.append(None)
+        self.lines += 1
+        self.elapsed = max(self.elapsed, line.get("t", 0.0))
+        self.last_type = str(kind)
+        match kind:
+            case "run_resume":
+                self.ends.append(None)
+                self.rerun.update(line.get("rerun", ()))
+                self.plan = line.get("plan", self.plan)
+            case "run_end":
+                self.ends[-1] = line
+            case "turn_start":
+                self.turns[agent] = line.get("turn", 0)
+                self._asked[agent], self._ended[agent] = [], []
+            case "message_end":
+                self._message(line.get("message", {}), agent)
+            case "tool_execution_start":
+                self.open_calls[line["tool_call_id"]] = line
+            case "tool_execution_end":
+                self.open_calls.pop(line["tool_call_id"], None)
+                self._ended.setdefault(agent, []).append(line["tool_call_id"])
+
+    def _message(self, message: Line, agent: str | None) -> None:
+        calls = [b["id"] for b in message.get("content", ()) if b.get("type") == "tool_call"]
+        if message.get("role") == "assistant" and message.get("stop_reason") not in (
+            "error",
+            "aborted",
+        ):
+            self._asked[agent] = calls
+        if agent is None:
+            self.ids.update((message.get("id", ""), *calls))
+
+    def close(self) -> None:
+        """All lines were seen."""
+        for agent, asked in self._asked.items():
+            ended = self._ended.get(agent, [])
+            self.finished += ended
+            self.not_started += [
+                call for call in asked if call not in ended and call not in self.open_calls
+            ]
+
+
+def survey(lines: Iterable[Line]) -> Survey:
+    """Read a log through."""
+    found = Survey()
+    for line in lines:
+        found.see(line)
+    found.close()
+    return found
