@@ -8,7 +8,8 @@ beginning on, up to where the run of characters ends of which that kind of key i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from functools import cached_property
 
 # A key does not begin in the middle of a word, but for one that only an escape makes so: JSON's
 # ``\n``, a URL's ``%3D``, a terminal's ``[32m``.
@@ -17,39 +18,41 @@ _BEFORE = 48
 """Characters before a key's beginning that may say something about it."""
 
 
-@dataclass(slots=True, frozen=True)
 class _Key:
-    """A kind of key, by one of its beginnings."""
+    """A kind of key, by one of its beginnings.
 
-    kind: str
-    run: re.Pattern[str]
-    """All characters that may follow the beginning without a break."""
-    secret: re.Pattern[str]
-    """What of that run, from its start on, is the secret; seen alone, without what follows."""
-    before: re.Pattern[str]
-    """What stands before the beginning, where that is not the text's own."""
-    at_start: bool
-    """Whether the beginning may be the text's own."""
+    Args:
+        kind: What it is called.
+        run: All characters that may follow the beginning without a break.
+        secret: What of that run, from its start on, is the secret; seen without what follows.
+        before: What stands before the beginning; None: nothing, or no word.
+    """
+
+    def __init__(self, kind: str, run: str, secret: str, before: str | None) -> None:
+        self.kind = kind
+        self.at_start = before is None
+        self._sources = {"run": f"[{run}]*", "secret": secret, "before": before or _AFTER_A_WORD}
+
+    # Most runs meet none or one of these, so that each is compiled when it is met.
+
+    @cached_property
+    def run(self) -> re.Pattern[str]:
+        return re.compile(self._sources["run"])
+
+    @cached_property
+    def secret(self) -> re.Pattern[str]:
+        return re.compile(self._sources["secret"])
+
+    @cached_property
+    def before(self) -> re.Pattern[str]:
+        return re.compile(self._sources["before"])
 
 
 _KEYS: dict[str, _Key] = {}
 
 
-def _known(
-    kind: str,
-    beginnings: str,
-    run: str,
-    secret: str,
-    before: str = _AFTER_A_WORD,
-) -> None:
-    key = _Key(
-        kind,
-        re.compile(f"[{run}]*"),
-        re.compile(secret),
-        re.compile(before),
-        before is _AFTER_A_WORD,
-    )
-    _KEYS.update(dict.fromkeys(beginnings.split("|"), key))
+def _known(kind: str, beginnings: str, run: str, secret: str, before: str | None = None) -> None:
+    _KEYS.update(dict.fromkeys(beginnings.split("|"), _Key(kind, run, secret, before)))
 
 
 _ALNUM = "A-Za-z0-9"
@@ -99,7 +102,18 @@ _known(
     _PEM,
 )
 
-_BEGINNING = re.compile("|".join(re.escape(each) for each in sorted(_KEYS, key=len, reverse=True)))
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Any of some texts, the longest first; by first letters, which is twice as fast."""
+    by_letter: dict[str, list[str]] = {}
+    for text in sorted(texts, key=len, reverse=True):
+        by_letter.setdefault(text[0], []).append(re.escape(text[1:]))
+    return re.compile(
+        "|".join(f"{re.escape(one)}(?:{'|'.join(rest)})" for one, rest in by_letter.items())
+    )
+
+
+_BEGINNING = _any_of(_KEYS)
 _LONGEST = max(map(len, _KEYS))
 
 PLACEHOLDERS = frozenset(f"[redacted:{key.kind}]" for key in _KEYS.values())
@@ -142,7 +156,8 @@ class KeyStream:
             return ""
         if self._held:
             text = "".join(self._held) + text
-        return self.scan(self._before + text, len(self._before), final=False)
+        before = self._before
+        return self.scan(before + text if before else text, len(before), final=False)
 
     def finish(self) -> str:
         """What was held back, now that nothing more comes."""
@@ -152,8 +167,8 @@ class KeyStream:
         """What may be shown of a text, of which the part before `shown` is shown already."""
         out: list[str] = []
         pos = self._pos
-        self._run = None
         hold = len(text)
+        self._run = None
         while begin := _BEGINNING.search(text, pos):
             start, end = begin.span()
             key = _KEYS[begin[0]]

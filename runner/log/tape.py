@@ -17,6 +17,7 @@ PATIENCE = 0.5
 """Seconds without any progress after which those who wait for their turn are let go: their line
 will not come, and what they do instead shows where the run parts from its log."""
 
+
 class Tape:
     """The lines of a log, for each agent by itself (None: the main one).
 
@@ -70,9 +71,7 @@ class Tape:
         self.released = True
         self._wake()
 
-    async def until(
-        self, agent: str | None, mine: Callable[[Line], bool]
-    ) -> Line | None:
+    async def until(self, agent: str | None, mine: Callable[[Line], bool]) -> Line | None:
         """Wait until an agent's next line is one's own. None: there is none, or it won't come."""
         while not self.released:
             line = self.next(agent)
