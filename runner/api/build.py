@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from runner.api.live import NATIVE_OUTPUT, Names, ToolEntry
 from runner.engine import plan as engine
@@ -12,8 +12,9 @@ from runner.engine.contract import Model, Tool
 from runner.engine.hook import Hooks
 from runner.engine.limit import Limits
 from runner.engine.message import Message, no_usage, text_block, user_message
-from runner.engine.options import AgentOptions, Scheduled
-from runner.engine.sub_agent import AgentTool
+from runner.engine.options import AgentOptions, Ending, Scheduled
+from runner.engine.session import current
+from runner.engine.sub_agent import AgentTool, sub_agent
 from runner.error import TemplateError
 from runner.spec import inputs as spec_inputs
 from runner.spec.decode import to_json
@@ -23,6 +24,9 @@ from runner.spec.model.message import Message as SpecMessage
 from runner.spec.model.provider import ModelChoice
 from runner.spec.model.tool import AgentTool as AgentEntry
 from runner.spec.template import Expression, Template, render_all
+
+if TYPE_CHECKING:
+    from runner.expect import Check
 
 INSTRUCTION = "Answer with nothing but one JSON value that fits this JSON Schema:\n{schema}"
 
@@ -40,6 +44,18 @@ class Edges(Protocol):
 
     def tool(self, loaded: Loaded, path: str, entry: ToolEntry, names: Names) -> Tool:
         """A tool, but one that is an agent."""
+        ...
+
+    def agent_tool(self, tool: AgentTool) -> Tool:
+        """A tool that is an agent."""
+        ...
+
+    def hooks(self, loaded: Loaded, names: Names) -> Hooks:
+        """All hooks of a spec."""
+        ...
+
+    def command_check(self, loaded: Loaded, path: str, argv: Sequence[str], names: Names) -> Check:
+        """The check of an expectation that is a program."""
         ...
 
 
@@ -123,7 +139,7 @@ class Builder:
             system_prompt=system_prompt,
             tools=self.tools(loaded, names),
             messages=_history(spec.messages, names),
-            hooks=self._hooks(loaded, names),
+            hooks=self._edges.hooks(loaded, names),
             limits=Limits(
                 turns=limits.turns,
                 tool_calls=limits.tool_calls,
@@ -183,7 +199,7 @@ class Builder:
         def bind(arguments: dict[str, Any]) -> engine.Plan:
             return self.plan(other, spec_inputs.bind(declared, arguments, {}))
 
-        return AgentTool(
+        tool = AgentTool(
             name=entry.name or other.name,
             description=entry.description or other.spec.description or f"Ask {other.name}.",
             parameters=spec_inputs.parameters(declared),
@@ -193,9 +209,7 @@ class Builder:
             idempotent=bool(entry.idempotent),
             timeout=entry.timeout,
         )
-
-    def _hooks(self, loaded: Loaded, names: Names) -> Hooks:
-        return Hooks()
+        return self._edges.agent_tool(tool)
 
     # --- tasks ------------------------------------------------------------------------------------
 
@@ -263,10 +277,38 @@ class Builder:
             if kind == "that":
                 expression = Expression(value, loaded.where(f"{here}.that"))
                 check = expect.condition(value, _holding(expression, names))
+            elif kind == "command":
+                check = self._edges.command_check(loaded, f"{here}.command", value, names)
+            elif kind == "agent":
+                check = self._judge(loaded.agents[f"{here}.agent"])
             else:
                 check = expect.plain(kind, value)
             made.append(engine.Expectation(kind, check, loaded.fault(f"{here}.{kind}", "")))
         return made
+
+    def _judge(self, judge: Loaded) -> Check:
+        """The check of a spec that judges: it is asked as an agent of its own."""
+        from runner import expect
+
+        async def ask(finished: engine.Finished) -> tuple[Any, str | None]:
+            result = expect.result_of(finished)
+            given = {name: result[name] for name in judge.spec.inputs if name in result}
+            prompt = None
+            if not judge.spec.inputs and judge.spec.prompt is None:
+                prompt = json.dumps(result, ensure_ascii=False)
+            plan = self.plan(judge, judge.bind_inputs(given), prompt)
+            agent = sub_agent(plan, current.get())
+            outcome = engine.Outcome(agent) if isinstance(agent, Ending) else await agent.run()
+            if outcome.ending.status != "ok":
+                return None, outcome.ending.error
+            if outcome.output is not None:
+                return outcome.output, None
+            try:
+                return expect.read_json(outcome.text), None
+            except ValueError as error:
+                return None, f"it answered {outcome.text!r:.200}, which is no JSON: {error}"
+
+        return expect.judge(judge.name, ask)
 
 
 def _tasks(loaded: Loaded) -> list[Task]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,13 @@ from runner.spec.model.tool import CommandTool, PythonTool, UseTool
 from runner.spec.template import Template
 
 if TYPE_CHECKING:
+    from runner.engine.hook import Hooks
+    from runner.engine.sub_agent import AgentTool
+    from runner.expect import Check
     from runner.log.redact import LogRedactor
 
+CHECK_SECONDS = 60.0
+"""How long a program may take to judge a result."""
 FREE = Price()
 """What a model on this machine costs."""
 NATIVE_OUTPUT = frozenset(("openai", "openai-responses", "anthropic", "google"))
@@ -134,7 +139,44 @@ class Live:
 
         return read
 
+    # --- hooks and expectations -------------------------------------------------------------------
+
+    def hooks(self, loaded: Loaded, names: Names) -> Hooks:
+        """The hooks of a spec.
+
+        Raises:
+            UsageError: where Python that it names can't be had.
+        """
+        from runner.api.hooking import make_hooks
+
+        return make_hooks(self, loaded, names)
+
+    def command_check(self, loaded: Loaded, path: str, argv: Sequence[str], names: Names) -> Check:
+        """The check of an expectation that is a program."""
+        from runner import expect, process
+
+        where, folder = loaded.where(path), Path(loaded.folder_of(path))
+
+        async def run(stdin: bytes) -> tuple[int, str]:
+            program, *rest = (Template(item, where).render(names) for item in argv)
+            finished = await process.run(
+                [process.program_path(program, folder), *rest],
+                cwd=self.workspace,
+                env=self.child_environment(loaded.folder),
+                stdin=stdin,
+                time_limit=CHECK_SECONDS,
+            )
+            if finished.timed_out:
+                raise TimeoutError(f"it timed out after {CHECK_SECONDS:g} s")
+            return finished.exit_code, finished.stderr or finished.stdout
+
+        return expect.command(argv, run)
+
     # --- tools ------------------------------------------------------------------------------------
+
+    def agent_tool(self, tool: AgentTool) -> Tool:
+        """A tool that is an agent: as it is."""
+        return tool
 
     def tool(self, loaded: Loaded, path: str, entry: ToolEntry, names: Names) -> Tool:
         """A tool of a spec, but one that is an agent.

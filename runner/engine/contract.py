@@ -130,8 +130,6 @@ class ModelRequest:
     api_key: str | None
     number: int
     """How many requests this agent made of this model before, also before a resume."""
-    agent: str | None = None
-    """The path of the sub-agent that asks; None for the main one."""
     output_schema: Mapping[str, Any] | None = None
     """JSON Schema that the answer's text is to fit, where the provider can be told so."""
 

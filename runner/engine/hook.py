@@ -46,7 +46,8 @@ class Hooks:
     before_tool_call: HookList = ()
     """``{tool_name, tool_call_id, arguments}`` → None, ``{block: true, reason}``, ``{arguments}``.
 
-    A block with ``stop: true`` also ends the run, as denied.
+    A block with ``stop: true`` also ends the run, as denied; ``{allow: true}`` lets the call pass
+    without asking the hooks that follow.
     """
     after_tool_call: HookList = ()
     """The same with ``result {content, details, is_error}`` → None, or any of ``content`` (blocks

@@ -10,7 +10,7 @@ from runner.engine.message import AssistantMessage, Message, text_of, tool_calls
 from runner.engine.model_call import call_model
 from runner.engine.options import Ending
 from runner.engine.queue import MessageQueue
-from runner.engine.session import Session
+from runner.engine.session import Session, current
 from runner.engine.tool_call import run_tool_calls
 from runner.error import PiRunError, describe
 
@@ -71,6 +71,7 @@ async def run_loop(
 
     Every start has its end, whatever happens in between.
     """
+    current.set(session)
     first = len(session.history)
     session.emit({"type": "agent_start"})
     session.started = True

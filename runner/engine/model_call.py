@@ -115,7 +115,6 @@ class _ModelCall:
             model=model.id,
             api_key=await _api_key(session, model),
             number=session.requests.get(self._place, 0),
-            agent=session.path,
             output_schema=session.options.output_schema,
         )
         session.requests[self._place] = request.number + 1

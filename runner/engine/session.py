@@ -275,4 +275,4 @@ class Session:
 
 
 current: ContextVar[Session] = ContextVar("current")
-"""The session whose tool call is being run, for tools that are agents themselves."""
+"""The session whose loop is running here, for tools that are agents, and for replays."""

@@ -12,13 +12,15 @@ from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.engine.event import Event, Result
 from runner.engine.message import AssistantMessage, ToolCallBlock, text_block, tool_calls_of
 from runner.engine.options import Ending
-from runner.engine.session import Session, current
+from runner.engine.session import Session
 from runner.error import describe
 from runner.json_text import canonical
 
 CUT = "Not run: the answer was cut at its length limit before it was whole. Make a shorter call."
 SKIPPED = "Skipped: a new message came before this call was begun. Read it before you go on."
 ENDING = "Not run: the run ends."
+_BEFORE = ("block", "reason", "arguments", "stop", "allow")
+_AFTER = ("content", "details", "is_error", "terminate")
 
 
 @dataclass(slots=True)
@@ -172,7 +174,9 @@ class _Call:
                 "arguments": self.arguments,
             }
             try:
-                decision = _decision(await hook(call), ("block", "reason", "arguments", "stop"))
+                decision = _decision(await hook(call), _BEFORE)
+                if decision.get("allow"):
+                    return None
                 refused = self._follow(decision)
             except Exception as error:
                 decided = self.session.hook_failed("before_tool_call", hook, error, self.id)
@@ -219,7 +223,6 @@ class _Call:
         loop = asyncio.get_running_loop()
         started = session.clock.now()
         cancellation = Cancellation()
-        current.set(session)
         task = asyncio.ensure_future(
             tool.execute(self.id, self.arguments, self._updates(loop), cancellation)
         )
@@ -313,9 +316,7 @@ class _Call:
                 },
             }
             try:
-                self._replace(
-                    _decision(await hook(call), ("content", "details", "is_error", "terminate"))
-                )
+                self._replace(_decision(await hook(call), _AFTER))
             except Exception as error:
                 decided = self.session.hook_failed("after_tool_call", hook, error, self.id)
                 self.result = self._failed("after_tool_call", error, decided) or self.result

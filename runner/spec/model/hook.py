@@ -43,6 +43,15 @@ class Deny(Map):
     """What the model is told."""
 
 
+class Allow(Map):
+    """Let a call pass without asking the hooks after this one."""
+
+    tool: str
+    """The tool's name, or a pattern such as `*`."""
+    when: Condition | None = None
+    """Only if this holds; it sees `args`, `tool_name` and `tool_call_id`."""
+
+
 class Set(Map):
     """Lay arguments over those of a call."""
 
@@ -82,10 +91,12 @@ class ContextHook(Hook):
 class BeforeHook(Hook):
     """Looks at a call before it runs: blocks it, rewrites it, or lets it pass."""
 
-    one_of: ClassVar = ("python", "command", "deny", "set")
+    one_of: ClassVar = ("python", "command", "deny", "allow", "set")
 
     deny: Deny | None = None
     """Block it."""
+    allow: Allow | None = None
+    """Let it pass at once."""
     set: Set | None = None
     """Lay arguments over its own."""
 

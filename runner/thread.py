@@ -1,0 +1,64 @@
+"""Calling what blocks, without keeping the loop or the end of the process waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+async def call_in_thread(call: Callable[[], _T], name: str, *, patient: bool = False) -> _T:
+    """Call something in a thread of its own, with the context variables of here.
+
+    A pool would let calls wait for each other, and the end of the process for all of them; this
+    thread is a daemon. When this is cancelled the thread is left behind, and what it gives is
+    dropped.
+
+    Args:
+        call: What to call.
+        name: The thread's.
+        patient: Whether to wait on at a first cancellation, of which the call learns by itself.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[_T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        deliver: Callable[[Any], None]
+        try:
+            value: Any = context.run(call)
+            deliver = outcome.set_result
+        except BaseException as error:
+            value = _passable(error)
+            deliver = outcome.set_exception
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_unless_done, outcome, deliver, value)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    try:
+        await asyncio.wait([outcome])
+    except asyncio.CancelledError:
+        if not patient:
+            raise
+        await asyncio.wait([outcome])
+    finally:
+        outcome.cancel()
+    return outcome.result()
+
+
+def _unless_done(outcome: asyncio.Future[Any], deliver: Callable[[Any], None], value: Any) -> None:
+    if not outcome.done():
+        deliver(value)
+
+
+def _passable(error: BaseException) -> Exception:
+    """An exception that can pass through the loop without ending it."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return RuntimeError(f"it raised {said}")

@@ -1,0 +1,107 @@
+"""Functions as tools: type hints make the schema, the docstring makes the description."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from runner.engine.contract import Cancellation, ToolResult, Update
+from runner.thread import call_in_thread
+from runner.toolkit.arguments import Arguments, read_arguments
+from runner.toolkit.context import ToolContext
+from runner.toolkit.decorator import mark_of, tool
+from runner.toolkit.result import to_result
+from runner.toolkit.signature import Signature, read_signature
+from runner.toolkit.tool import SchemaTool, ToolOptions
+
+__all__ = ["FunctionTool", "ToolContext", "from_function", "tool"]
+
+
+class FunctionTool(SchemaTool):
+    """A function that a model can call. An async one is awaited, any other runs in a thread."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        arguments: Arguments,
+        name: str,
+        description: str,
+        workspace: Path,
+        environment: Callable[[], Mapping[str, str]],
+        **options: Unpack[ToolOptions],
+    ) -> None:
+        super().__init__(name, description, arguments.schema, **options)
+        self._function = function
+        self._context_name = signature.context_name
+        self._arguments = arguments
+        self._workspace = workspace
+        self._environment = environment
+        called = function if inspect.isroutine(function) else type(function).__call__
+        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(called))
+
+    def check(self, arguments: dict[str, Any]) -> Sequence[str]:
+        """All ways in which arguments don't fit the schema, or else the function's own types."""
+        return super().check(arguments) or self._arguments.faults(arguments)
+
+    async def execute(
+        self,
+        tool_call_id: str,
+        params: dict[str, Any],
+        on_update: Update,
+        cancellation: Cancellation,
+    ) -> ToolResult:
+        """Call the function; see `runner.engine.contract.Tool`."""
+        values = self._arguments.convert(params)
+        if self._context_name is not None:
+            values[self._context_name] = ToolContext(
+                tool_call_id, self._workspace, self._environment(), on_update, cancellation
+            )
+        if self._is_async:
+            return to_result(await self._function(**values))
+        # One that can see that it is to stop is given the time to say what it has.
+        given = await call_in_thread(
+            lambda: self._function(**values), self.name, patient=self._context_name is not None
+        )
+        return to_result(await given if inspect.isawaitable(given) else given)
+
+
+def from_function(
+    function: Callable[..., Any],
+    *,
+    workspace: Path,
+    environment: Callable[[], Mapping[str, str]],
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
+) -> FunctionTool:
+    """Make a tool of a function.
+
+    Args:
+        function: The function, or anything else that can be called by names.
+        workspace: What its `ToolContext` says is the workspace.
+        environment: Gives the environment for its child processes.
+        name: The name for the model; else the decorator's, else the function's.
+        description: For the model; else the decorator's, else the docstring's.
+        options: See `ToolOptions`; they win over the decorator's.
+
+    Raises:
+        UsageError: if a model can't call it: its name, a parameter or a type hint is not fit.
+    """
+    mark = mark_of(function)
+    signature = read_signature(function)
+    if mark is not None:
+        name, description = name or mark.name, description or mark.description
+        options = {**mark.options, **options}
+    return FunctionTool(
+        function,
+        signature,
+        read_arguments(signature),
+        name or signature.name,
+        description if description is not None else signature.text,
+        workspace,
+        environment,
+        **options,
+    )
