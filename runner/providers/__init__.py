@@ -27,15 +27,21 @@ _MODULES = {
 }
 
 
-def create(settings: ModelSettings) -> Provider:
+def create(settings: ModelSettings, *, speaks: str | None = None) -> Provider:
     """The provider that settings name, for one model of one run. Nothing is connected yet.
+
+    Args:
+        settings: What a spec says of the model.
+        speaks: The provider whose wire format is spoken, where that is another one. Messages and
+            errors carry the settings' name all the same.
 
     Raises:
         UsageError: for a name that is not known, or a plug-in that can't be loaded.
     """
-    if module := _MODULES.get(settings.provider):
+    name = speaks or settings.provider
+    if module := _MODULES.get(name):
         return _maker(importlib.import_module(module))(settings)
-    return _plug_in(settings.provider)(settings)
+    return _plug_in(name)(settings)
 
 
 def names() -> list[str]:

@@ -61,7 +61,7 @@ class Call:
     Its start is given out with its first arguments, since until then its name may still grow.
     """
 
-    __slots__ = ("id", "index", "name", "pieces", "size", "started")
+    __slots__ = ("_whole", "id", "index", "name", "pieces", "size", "started")
 
     def __init__(self, index: int, id: str, name: str) -> None:
         self.index = index
@@ -70,6 +70,7 @@ class Call:
         self.pieces: list[str] = []
         self.size = 0
         self.started = False
+        self._whole: str | None = None
 
     def text(self) -> str:
         """The arguments so far."""
@@ -90,15 +91,23 @@ class Call:
             yield ToolCallDelta(self.index, arguments)
 
     def complete(self, arguments: str) -> Iterator[StreamEvent]:
-        """All of its arguments, of which some or all may have come already."""
+        """All of its arguments, of which some or all may have come already.
+
+        They hold where the pieces said something else.
+        """
         text = self.text()
         if arguments.startswith(text):
             yield from self.add(arguments[len(text) :])
+        elif arguments:
+            self._whole = arguments
 
     def end(self, signature: str | None = None) -> Iterator[StreamEvent]:
         """Its end, where there is something to say of it."""
         yield from self.start()
-        arguments = meant(self.text())
+        arguments: dict[str, Any] | str | None = meant(self.text())
+        if self._whole is not None:
+            value = loads(self._whole)
+            arguments = meant(self._whole) or (value if isinstance(value, dict) else self._whole)
         if arguments is not None or signature is not None:
             yield BlockEnd(self.index, signature=signature, arguments=arguments)
 

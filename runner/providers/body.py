@@ -45,3 +45,14 @@ def spliced(fields: Mapping[str, Any], parts: Mapping[str, bytes]) -> bytes:
     for name, part in parts.items():
         pieces += (b"," if len(head) > 1 or len(pieces) > 1 else b"", to_bytes(name), b":", part)
     return b"".join((*pieces, b"}"))
+
+
+def merged(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """A body's fields with a spec's options: those win, and maps in both are one map."""
+    result = dict(fields)
+    for name, value in options.items():
+        known = result.get(name)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            value = {**known, **value}
+        result[name] = value
+    return result

@@ -1,6 +1,8 @@
 """One POST whose answer is a stream of events, over connections that runs share.
 
-No redirect is followed, since it would take the key to where nobody sent it.
+All runs of one event loop share one pool, so that hundreds of them need few connections and find
+them warm. The pool closes with its loop. No redirect is followed, since it would take the key to
+where nobody sent it.
 """
 
 from __future__ import annotations
@@ -8,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import zlib
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Protocol
-from urllib.parse import SplitResult, quote, urlsplit
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from runner.error import ProviderError
-from runner.providers import connection, proxied
 from runner.providers.failure import failure_of_answer, short
 from runner.providers.settings import ModelSettings
 from runner.providers.sse import Event, SseReader
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
 
 MOST_ERROR_BYTES = 64 * 1024
 """As much of an error's body is read."""
@@ -27,34 +32,14 @@ MOST_DOCUMENT_BYTES = 64 * 1024 * 1024
 """The longest answer that is one JSON document."""
 SETTLE_SECONDS = 0.02
 """How long the end of a stream is waited for after its terminal mark."""
+KEEP_SECONDS = 30.0
+"""How long a connection that nobody uses is kept."""
+KEEP_CONNECTIONS = 100
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
-_IN_TARGET = "/?%:@!$&'()*+,;=~-._[]"
 
 
-class Answer(Protocol):
-    """An answer whose head is there."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        ...
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """By lower-case name."""
-        ...
-
-    async def piece(self) -> bytes:
-        """The next part of its body; ``b""`` at the end. Raises `ProviderError`."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of it."""
-        ...
-
-
-async def post(
+def post(
     url: str,
     body: bytes,
     headers: Mapping[str, str],
@@ -78,27 +63,7 @@ async def post(
         ProviderError: for a server that can't be reached, an answer with another status than 2xx,
             a connection that breaks or stalls, and an answer that is no stream.
     """
-    answer = await _answer(url, body, {**_common_headers(), **_legal(headers)}, settings)
-    try:
-        if not 200 <= answer.status < 300:
-            raise await _refusal(answer, settings, secret)
-        decode = _decoder(answer)
-        reader = SseReader()
-        begun = False
-        while piece := await answer.piece():
-            if decode:
-                piece = decode(piece)
-            if not begun and (start := piece.lstrip(_BLANK)[:1]):
-                if start in b"{[<":
-                    yield [await _document(piece, answer, decode)]
-                    return
-                begun = True
-            if events := reader.feed(piece):
-                yield events
-        if events := reader.end():
-            yield events
-    finally:
-        await answer.close()
+    return _post(url, body, headers, settings, secret)
 
 
 async def settle(events: AsyncGenerator[list[Event], None]) -> None:
@@ -118,87 +83,130 @@ def is_loopback(url: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost")
 
 
-# --- the request ----------------------------------------------------------------------------------
-
-
-async def _answer(
-    url: str, body: bytes, headers: Mapping[str, str], settings: ModelSettings
-) -> Answer:
-    parts, origin = _address(url)
-    if not is_loopback(url) and proxied.in_use():
-        return await proxied.open_answer(url, body, headers, settings)
-    request = _request(parts, origin, body, headers)
-    pool = await connection.pool()
-    return await _DirectAnswer.to(request, pool, origin, settings)
-
-
-class _DirectAnswer:
-    """An answer over a connection of the pool."""
-
-    def __init__(self, pool: connection.Pool, origin: connection.Origin) -> None:
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self._pool = pool
-        self._origin = origin
-
-    @classmethod
-    async def to(
-        cls,
-        request: bytes,
-        pool: connection.Pool,
-        origin: connection.Origin,
-        settings: ModelSettings,
-    ) -> _DirectAnswer:
-        """The answer to a request, with its head."""
-        self = cls(pool, origin)
-        try:
-            await self._ask(request, settings, fresh=False)
-        except ProviderError as error:
-            # A server may close a connection just when it is used again: nothing was done then.
-            if error.kind != "network" or not self._connection.used:
-                raise
-            await self._ask(request, settings, fresh=True)
-        return self
-
-    async def _ask(self, request: bytes, settings: ModelSettings, *, fresh: bool) -> None:
-        found = await self._pool.take(self._origin, settings.connect_timeout, fresh=fresh)
-        self._connection = found
-        try:
-            found.send(request, settings.idle_timeout)
-            head = await found.head()
-        except BaseException:
-            found.close()
-            raise
-        self.status, self.headers = head.status, head.headers
-        self.piece = found.piece
-
-    async def close(self) -> None:
-        self._pool.give(self._origin, self._connection)
-
-
-def _address(url: str) -> tuple[SplitResult, connection.Origin]:
+async def _post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    settings: ModelSettings,
+    secret: str | None,
+) -> AsyncGenerator[list[Event], None]:
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-        (host or "").encode("idna")
-    except ValueError as error:
-        raise ProviderError(f"base_url is not usable: {error}", "bad_request") from None
-    if parts.scheme not in ("http", "https") or not host:
-        raise ProviderError(f"base_url is no http or https URL: {short(url)}", "bad_request")
-    secure = parts.scheme == "https"
-    return parts, connection.Origin(host, port or (443 if secure else 80), secure)
+        client = await _client(url)
+        request = client.build_request(
+            "POST",
+            url,
+            content=body,
+            headers={**_headers(), **_legal(headers)},
+            timeout=_timeout(settings.connect_timeout, settings.idle_timeout),
+        )
+        response = await client.send(request, stream=True)
+        try:
+            if response.status_code >= 300:
+                raise await _refusal(response, settings, secret)
+            async with contextlib.aclosing(_chunks(response)) as chunks:
+                async for events in _events(chunks):
+                    yield events
+        finally:
+            await response.aclose()
+    except _faults() as error:
+        raise _transport_error(error, url, settings, secret) from None
 
 
-def _request(
-    parts: SplitResult, origin: connection.Origin, body: bytes, headers: Mapping[str, str]
-) -> bytes:
-    target = quote(parts.path or "/", _IN_TARGET)
-    if parts.query:
-        target += "?" + quote(parts.query, _IN_TARGET)
-    host = parts.netloc.rpartition("@")[2].encode("idna").decode()
-    lines = [f"POST {target} HTTP/1.1", f"host: {host}", f"content-length: {len(body)}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join((*lines, "\r\n")).encode("ascii") + body
+def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    # What is not coded needs no pass through a decoder.
+    coded = response.headers.get("content-encoding", "identity") != "identity"
+    chunks = response.aiter_bytes() if coded else response.aiter_raw()
+    return cast("AsyncGenerator[bytes, None]", chunks)
+
+
+async def _events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[Event], None]:
+    reader = SseReader()
+    async for chunk in chunks:
+        if not chunk.strip(_BLANK):
+            reader.feed(chunk)
+            continue
+        if chunk.lstrip(_BLANK)[:1] in (b"{", b"[", b"<"):
+            yield [await _document(chunk, chunks)]
+            return
+        if events := reader.feed(chunk):
+            yield events
+        break
+    async for chunk in chunks:
+        if events := reader.feed(chunk):
+            yield events
+    if events := reader.end():
+        yield events
+
+
+async def _document(first: bytes, rest: AsyncIterator[bytes]) -> Event:
+    """An answer that can't be a stream, since none begins so: JSON, or a web page."""
+    pieces = [first]
+    size = len(first)
+    async for piece in rest:
+        size += len(piece)
+        if size > MOST_DOCUMENT_BYTES:
+            raise ProviderError("the answer is no stream of events, and too long", "protocol")
+        pieces.append(piece)
+    text = b"".join(pieces).decode("utf-8-sig", "replace")
+    if text.lstrip().startswith("<"):
+        raise ProviderError(
+            f"the answer is no stream of events; is base_url right? {short(text)[:200]}", "protocol"
+        )
+    return "", text
+
+
+async def _refusal(
+    response: httpx.Response, settings: ModelSettings, secret: str | None
+) -> ProviderError:
+    """The error that an answer stands for whose status is not 2xx."""
+    status = response.status_code
+    if status < 400:
+        where = response.headers.get("location", "nowhere")
+        return ProviderError(
+            short(f"the server redirects to {where}; set base_url to where the API is", secret),
+            "not_found",
+            status=status,
+        )
+    body = bytearray()
+    # What can't be read of an error's body doesn't make another error of it.
+    with contextlib.suppress(*_faults()):
+        async with asyncio.timeout(min(settings.idle_timeout, MOST_ERROR_SECONDS)):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) >= MOST_ERROR_BYTES:
+                    break
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return failure_of_answer(status, headers, bytes(body[:MOST_ERROR_BYTES]), secret)
+
+
+@functools.cache
+def _faults() -> tuple[type[Exception], ...]:
+    """All that httpx raises over a request, a connection or an answer."""
+    import httpx
+
+    return (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError)
+
+
+def _transport_error(
+    error: Exception, url: str, settings: ModelSettings, secret: str | None
+) -> ProviderError:
+    import httpx
+
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    text = str(error) or type(error).__name__
+    if isinstance(error, httpx.ConnectTimeout):
+        return ProviderError(
+            f"{host} took no connection within {settings.connect_timeout:g} s", "timeout"
+        )
+    if isinstance(error, httpx.TimeoutException):
+        return ProviderError(f"nothing came from {host} for {settings.idle_timeout:g} s", "timeout")
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | UnicodeError):
+        return ProviderError(short(f"base_url is not usable: {text}", secret), "bad_request")
+    if isinstance(error, httpx.ConnectError | httpx.ProxyError):
+        return ProviderError(short(f"can't connect to {host}: {text}", secret), "network")
+    if isinstance(error, httpx.DecodingError):
+        return ProviderError(short(f"the answer can't be decoded: {text}", secret), "protocol")
+    return ProviderError(short(f"the connection to {host} broke: {text}", secret), "network")
 
 
 def _legal(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -214,7 +222,7 @@ def _legal(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 @functools.cache
-def _common_headers() -> Mapping[str, str]:
+def _headers() -> Mapping[str, str]:
     from importlib.metadata import version
 
     return {
@@ -226,60 +234,82 @@ def _common_headers() -> Mapping[str, str]:
     }
 
 
-# --- the answer -----------------------------------------------------------------------------------
+@functools.cache
+def _timeout(connect: float, idle: float) -> httpx.Timeout:
+    import httpx
+
+    return httpx.Timeout(connect=connect, read=idle, write=idle, pool=None)
 
 
-def _decoder(answer: Answer) -> Callable[[bytes], bytes] | None:
-    """What undoes a coding that was not asked for and is there all the same."""
-    coding = answer.headers.get("content-encoding", "identity").lower()
-    if coding == "identity":
-        return None
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        raise ProviderError(f"the answer is coded as {coding}; no coding was asked for", "protocol")
-    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)  # tells gzip from zlib by itself
+# --- the pool -------------------------------------------------------------------------------------
 
-    def decode(piece: bytes) -> bytes:
+
+class _Pool:
+    """The HTTP clients of one event loop, one for each way to connect."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.clients: dict[str, httpx.AsyncClient] = {}
+        self.keeper = self._keep()
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        """Closes the clients when the loop ends, which shuts down the generators begun in it."""
         try:
-            return inflate.decompress(piece)
-        except zlib.error as error:
-            raise ProviderError(f"the answer's {coding} is broken: {error}", "protocol") from None
-
-    return decode
-
-
-async def _document(piece: bytes, answer: Answer, decode: Callable[[bytes], bytes] | None) -> Event:
-    """An answer that can't be a stream, since none begins so: JSON, or a web page."""
-    pieces = [piece]
-    size = 0
-    while piece := await answer.piece():
-        pieces.append(decode(piece) if decode else piece)
-        size += len(pieces[-1])
-        if size > MOST_DOCUMENT_BYTES:
-            raise ProviderError("the answer is no stream of events, and too long", "protocol")
-    text = b"".join(pieces).decode("utf-8-sig", "replace").strip()
-    if text.startswith("<"):
-        text = short(text)[:200]
-        raise ProviderError(
-            f"the answer is no stream of events; is base_url right? {text}", "protocol"
-        )
-    return "", text
+            yield
+        finally:
+            _pools.pop(id(self.loop), None)
+            for client in self.clients.values():
+                await client.aclose()
 
 
-async def _refusal(answer: Answer, settings: ModelSettings, secret: str | None) -> ProviderError:
-    """The error that an answer stands for whose status is not 2xx."""
-    if answer.status < 400:
-        where = answer.headers.get("location", "nowhere")
-        return ProviderError(
-            short(f"the server redirects to {where}; set base_url to where the API is", secret),
-            "not_found",
-            status=answer.status,
-        )
-    body = bytearray()
-    # What can't be read of an error's body doesn't make another error of it.
-    with contextlib.suppress(ProviderError, TimeoutError):
-        decode = _decoder(answer)
-        async with asyncio.timeout(min(settings.idle_timeout, MOST_ERROR_SECONDS)):
-            while len(body) < MOST_ERROR_BYTES and (piece := await answer.piece()):
-                body += decode(piece) if decode else piece
-    text = bytes(body[:MOST_ERROR_BYTES])
-    return failure_of_answer(answer.status, answer.headers, text, secret)
+_pools: dict[int, _Pool] = {}
+
+
+async def _client(url: str) -> httpx.AsyncClient:
+    """The running loop's client for a URL."""
+    loop = asyncio.get_running_loop()
+    pool = _pools.get(id(loop))
+    if pool is None:
+        for other in [pool for pool in _pools.values() if pool.loop.is_closed()]:
+            _pools.pop(id(other.loop), None)
+        pool = _pools[id(loop)] = _Pool(loop)
+        await anext(pool.keeper)
+    way = _way(url)
+    if way not in pool.clients:
+        pool.clients[way] = _make_client(way)
+    return pool.clients[way]
+
+
+def _way(url: str) -> str:
+    """How to connect: past all proxies, without TLS, or with it."""
+    import urllib.request
+
+    if not url.startswith("http://"):
+        return "tls"
+    if is_loopback(url):
+        return "loopback"
+    # The way to a proxy may need TLS where the URL doesn't.
+    return "tls" if urllib.request.getproxies() else "plain"
+
+
+def _make_client(way: str) -> httpx.AsyncClient:
+    import httpx
+
+    return httpx.AsyncClient(
+        # Loading the certificates takes longer than all else that a run does before its request.
+        verify=_tls() if way == "tls" else False,
+        trust_env=way != "loopback",
+        follow_redirects=False,
+        limits=httpx.Limits(
+            max_connections=None,
+            max_keepalive_connections=KEEP_CONNECTIONS,
+            keepalive_expiry=KEEP_SECONDS,
+        ),
+    )
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    import httpx
+
+    return httpx.create_ssl_context()

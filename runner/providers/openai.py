@@ -16,7 +16,7 @@ from runner.engine.contract import ModelRequest, Provider, StreamEvent, ToolSche
 from runner.engine.message import Block, text_of
 from runner.error import ProviderError
 from runner.providers.blocks import loads
-from runner.providers.body import spliced, to_bytes
+from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.chat_answer import REASONING_FIELDS, ChatAnswer
 from runner.providers.endpoint import endpoint, need_key
 from runner.providers.history import CallResult, Entry, History, Rules
@@ -102,14 +102,13 @@ class OpenAI:
                     "strict": is_strict(request.output_schema),
                 },
             }
-        fields |= settings.options
         parts = self._history.parts(request.messages)
         if request.system_prompt:
             parts.insert(0, to_bytes({"role": "system", "content": request.system_prompt}))
         lists = {"messages": b"[" + b",".join(parts) + b"]"}
-        if request.tools and "tools" not in fields:
+        if request.tools:
             lists["tools"] = self._tools.json(request.tools)
-        return spliced(fields, lists)
+        return spliced(merged(fields, settings.options), lists)
 
     def _limit_name(self) -> str:
         """OpenAI's own models refuse the old name, and other servers don't know the new one."""
