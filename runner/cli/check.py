@@ -37,7 +37,7 @@ def command(streams: Streams, /, specs: tuple[str, ...], form: str, **given: Any
     right.
     """
     from runner.cli.checks import check_all
+    from runner.cli.inputs import find_specs
     from runner.cli.options import run_options
-    from runner.cli.runs import find_specs
 
     return check_all(streams, find_specs(specs), form, run_options(**given))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from runner import api, json_text
-from runner.cli.failure import annotate, tell
+from runner.cli.failure import annotation_lines, tell
 from runner.cli.streams import Streams
 from runner.error import Fault, PiRunError, SpecError
-from runner.views.ci import annotation
 
 
 def check_all(streams: Streams, specs: Sequence[str], form: str, options: api.RunOptions) -> int:
@@ -32,10 +30,11 @@ def check_all(streams: Streams, specs: Sequence[str], form: str, options: api.Ru
             _print_lines(streams, path, faults)
         found += faults
     if form == "github":
-        root = os.environ.get("GITHUB_WORKSPACE")
-        streams.line("".join(f"{annotation(fault, root)}\n" for fault in found))
+        for line in annotation_lines(found):
+            streams.line(line)
     elif streams.in_actions:
-        annotate(found, streams)
+        for line in annotation_lines(found):
+            streams.annotate(line)
     if form == "json":
         streams.line(json_text.line([_object(fault) for fault in found]))
     return max(code, 2 if any(not fault.warning for fault in found) else 0)

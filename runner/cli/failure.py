@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
 import click
 
@@ -42,15 +43,16 @@ def tell_faults(faults: list[Fault], streams: Streams) -> None:
     for fault in faults:
         streams.say(str(fault))
     if streams.in_actions:
-        annotate(faults, streams)
+        for line in annotation_lines(faults):
+            streams.annotate(line)
 
 
-def annotate(faults: list[Fault], streams: Streams) -> None:
-    """Write faults to stderr as annotations of GitHub Actions."""
+def annotation_lines(faults: Iterable[Fault]) -> list[str]:
+    """Faults as annotations of GitHub Actions, a line each."""
     from runner.views.ci import annotation
 
-    for fault in faults:
-        streams.annotate(annotation(fault, os.environ.get("GITHUB_WORKSPACE")))
+    root = os.environ.get("GITHUB_WORKSPACE")
+    return [annotation(fault, root) for fault in faults]
 
 
 def _tell_usage(error: click.ClickException, streams: Streams) -> int:

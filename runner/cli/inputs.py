@@ -1,10 +1,12 @@
-"""What is given on the command line or in files beside it: inputs, variables, the prompt."""
+"""What is given on the command line or in files beside it: specs, inputs, variables, the prompt."""
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,23 @@ def read_text(path: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{path}: {reason}; name a file that can be read") from None
+
+
+def find_specs(given: Sequence[str]) -> list[str]:
+    """The specs that are named, those that a quoted pattern fits among them.
+
+    Raises:
+        UsageError: where a pattern fits no file.
+    """
+    found: list[str] = []
+    for name in given:
+        if not any(sign in name for sign in "*?[") or os.path.exists(name):
+            found.append(name)
+        elif matches := sorted(glob.glob(name, recursive=True)):
+            found += matches
+        else:
+            raise UsageError(f"{name}: no file fits this pattern; name a spec that is there")
+    return found
 
 
 def given_inputs(given: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:

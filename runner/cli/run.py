@@ -67,8 +67,9 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
     stdout gets the result alone; progress goes to stderr, with the log's place. All specs are
     checked before the first is run.
     """
+    from runner.cli.inputs import find_specs
     from runner.cli.options import run_options
-    from runner.cli.runs import Runs, Wanted, find_specs
+    from runner.cli.runs import Runs, Wanted
 
     wanted = Wanted(
         form="jsonl" if flags["log"] == "-" else flags["form"],

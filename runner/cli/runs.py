@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import glob
 import os
 import signal
 import sys
@@ -15,10 +14,10 @@ from typing import Any
 
 from runner import api
 from runner.cli import report
-from runner.cli.failure import annotate, tell
+from runner.cli.failure import annotation_lines, tell
 from runner.cli.interrupts import Interrupts
 from runner.cli.streams import Streams
-from runner.error import LogError, PiRunError, UsageError
+from runner.error import LogError, PiRunError
 from runner.views.ci import CaseResult, append_summary, write_junit
 from runner.views.text import TextView, plural
 
@@ -56,23 +55,6 @@ class _Run:
     def title(self) -> str:
         """Tells it apart from the others."""
         return self.path + self.suffix
-
-
-def find_specs(given: Sequence[str]) -> list[str]:
-    """The specs that are named, those that a quoted pattern fits among them.
-
-    Raises:
-        UsageError: where a pattern fits no file.
-    """
-    found: list[str] = []
-    for name in given:
-        if not any(sign in name for sign in "*?[") or os.path.exists(name):
-            found.append(name)
-        elif matches := sorted(glob.glob(name, recursive=True)):
-            found += matches
-        else:
-            raise UsageError(f"{name}: no file fits this pattern; name a spec that is there")
-    return found
 
 
 def numbered(log: str, number: int) -> str:
@@ -203,7 +185,8 @@ class Runs:
         for fault in faults:
             self._streams.say(f"pi-run: {which}{report.sentence(fault)}")
         if self._streams.in_actions:
-            annotate(faults, self._streams)
+            for line in annotation_lines(faults):
+                self._streams.annotate(line)
 
     def _verdict(self, path: str) -> int:
         """The exit code of all runs of a spec: how many were good, held against the wanted rate."""
