@@ -66,6 +66,13 @@ class Tape:
         self._wake()
         return line
 
+    def cut(self) -> None:
+        """Forget all lines that were not taken: the tape ends here."""
+        self._lines = iter(())
+        self._waiting.clear()
+        self.ended = True
+        self._wake()
+
     def release(self) -> None:
         """Let all go who wait for their turn, now and later."""
         self.released = True

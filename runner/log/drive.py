@@ -1,0 +1,437 @@
+"""Drives a run by a log: what the model said and what tools came to is played back to the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from runner.engine.contract import (
+    BlockEnd,
+    Cancellation,
+    Clock,
+    Interrupted,
+    ModelRequest,
+    OpaqueBlock,
+    Provider,
+    Stop,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Tool,
+    ToolCallDelta,
+    ToolCallStart,
+    ToolResult,
+    Update,
+    UsageReport,
+)
+from runner.engine.limit import Reached
+from runner.engine.message import Message
+from runner.engine.options import Ending
+from runner.engine.session import Session, current
+from runner.error import ProviderError
+from runner.json_text import parse
+from runner.log.survey import Survey
+from runner.log.tape import Line, Tape
+
+SELF_ABORTED = "the model's answer was aborted"
+"""How a run ends whose model says of itself that it was cut short."""
+UNKNOWN = (
+    "The run was killed while this call was under way: whether it had its effect is unknown. "
+    "Look at what is there before you call it again."
+)
+
+
+class Drive:
+    """A tape, and what is known of the log as a whole."""
+
+    def __init__(self, tape: Tape, survey: Survey) -> None:
+        self.tape = tape
+        self.survey = survey
+        self.part = 0
+        """Counts the parts of the run that resumes make."""
+        self.root: Session | None = None
+        """The main agent's session."""
+        self.timers = False
+        """Whether timers run: where tools are real."""
+        self.knows_context = True
+        """Whether what was sent to the model can be told again."""
+        self.rerun: frozenset[str] = frozenset()
+        """Ids of the calls without an end that are run again."""
+
+    def at_end(self, agent: str | None) -> bool:
+        """Whether an agent has no more lines."""
+        return self.tape.next(agent) is None
+
+    def abort(self, session: Session) -> None:
+        """End a run, or an agent, as its log says that it was."""
+        ending = self._local_end(session) or self._end_of_part()
+        if ending is None:
+            session.abort(Ending("aborted", "it was cancelled"))
+        else:
+            (session if ending.limit is not None and session.path else self.root or session).abort(
+                ending
+            )
+
+    def _local_end(self, session: Session) -> Ending | None:
+        """The time limit of an agent of its own, where that ended it."""
+        for line in self.tape.ahead(session.path):
+            if line["type"] == "agent_end":
+                return None
+            if line["type"] == "limit_reached" and line.get("limit") == "seconds":
+                value, allowed = line["value"], line["allowed"]
+                reached = Reached("seconds", value, allowed, id(session.meter))
+                text = f"the limit seconds of {allowed:g} is reached"
+                return Ending("limit", text, reached)
+        return None
+
+    def _end_of_part(self) -> Ending | None:
+        ends = self.survey.ends
+        end = ends[self.part] if self.part < len(ends) else None
+        if end is None or end["status"] not in ("aborted", "error", "limit"):
+            return None
+        code = end["exit_code"]
+        signal = code - 128 if end["status"] == "aborted" and code > 128 else None
+        return Ending(end["status"], end.get("error"), signal=signal)
+
+    # --- an answer --------------------------------------------------------------------------------
+
+    def answer(self, agent: str | None) -> tuple[list[Line], Line | None, Line | None]:
+        """The deltas of an agent's next answer, the line that ends it, and the line after that.
+
+        The line that ends it is its ``message_end``, or the ``model_retry`` of one that failed
+        before it began; None where the log breaks off.
+        """
+        deltas: list[Line] = []
+        lines = self.tape.ahead(agent)
+        for line in lines:
+            match line["type"]:
+                case "message_update":
+                    deltas.append(line)
+                case "message_end" if line["message"]["role"] == "assistant":
+                    return deltas, line, _after(lines)
+                case "model_retry":
+                    return deltas, line, _after(lines)
+                case "message_start" | "message_queued":
+                    continue
+                case _:
+                    break
+        return deltas, None, None
+
+
+def _after(lines: Iterator[Line]) -> Line | None:
+    return next((line for line in lines if line["type"] != "message_queued"), None)
+
+
+class RecordedProvider:
+    """A model that says again what it said.
+
+    Args:
+        name: The provider's.
+        drive: What it is driven by.
+        live: Asked where the log has no more; None in a replay.
+    """
+
+    def __init__(self, name: str, drive: Drive, live: Provider | None = None) -> None:
+        self.name = name
+        self._drive = drive
+        self._live = live
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Play the answer that was recorded; see `Provider.stream`."""
+        session = current.get()
+        if self._drive.at_end(session.path) and self._live is not None:
+            async for event in self._live.stream(request):
+                yield event
+            return
+        deltas, end, after = self._drive.answer(session.path)
+        told: dict[int, list[str]] = {}
+        for line in deltas:
+            for event in _events(line["delta"], told):
+                yield event
+        if end is None:
+            raise Interrupted
+        if end["type"] == "model_retry":
+            raise ProviderError(
+                end["error"],
+                "server",
+                retryable="fallback" not in end,
+                retry_after=end["delay"] or None,
+            )
+        message = end["message"]
+        for event in _rest(message, told):
+            yield event
+        yield await self._stop(session, message, after)
+
+    async def _stop(self, session: Session, message: Line, after: Line | None) -> Stop:
+        reason = message["stop_reason"]
+        if reason == "error":
+            raise _fault(message["error"], after)
+        if reason != "aborted":
+            return Stop(reason, bool(message.get("paused")))
+        if after is not None and after["type"] in ("model_request", "message_start"):
+            raise Interrupted  # killed there, and resumed later: the model was asked again
+        end = self._drive.survey.ends[min(self._drive.part, len(self._drive.survey.ends) - 1)]
+        if end is not None and end.get("error") == SELF_ABORTED:
+            return Stop("aborted")
+        self._drive.abort(session)
+        await asyncio.Event().wait()
+        raise AssertionError("an aborted answer is cancelled")
+
+    async def close(self) -> None:
+        """Let go of the live one."""
+        if self._live is not None:
+            await self._live.close()
+
+
+def _events(delta: Line, told: dict[int, list[str]]) -> Iterator[StreamEvent]:
+    """The stream events of a recorded delta."""
+    index = delta["index"]
+    parts = told.setdefault(index, [])
+    if delta["kind"] == "tool_call":
+        if "id" in delta:
+            yield ToolCallStart(index, delta["id"], delta.get("name", ""))
+        if delta.get("arguments"):
+            parts.append(delta["arguments"])
+            yield ToolCallDelta(index, delta["arguments"])
+        return
+    parts.append(delta["text"])
+    make = TextDelta if delta["kind"] == "text" else ThinkingDelta
+    yield make(index, delta["text"])
+
+
+def _rest(message: Line, told: Mapping[int, list[str]]) -> Iterator[StreamEvent]:
+    """What of a message its deltas did not tell."""
+    for index, block in enumerate(message["content"]):
+        kind = block["type"]
+        if kind == "provider":
+            yield OpaqueBlock(index, block["data"])
+            continue
+        arguments = None
+        if index not in told:
+            if kind == "tool_call":
+                yield ToolCallStart(index, block["id"], block["name"])
+            elif block["text"]:
+                make = TextDelta if kind == "text" else ThinkingDelta
+                yield make(index, block["text"])
+        if kind == "tool_call" and _read("".join(told.get(index, []))) != block["arguments"]:
+            arguments = block["arguments"]
+        signature, redacted = block.get("signature"), bool(block.get("redacted"))
+        if arguments is not None or signature is not None or redacted or index not in told:
+            yield BlockEnd(index, signature, redacted, arguments)
+    yield UsageReport(message["usage"])
+
+
+def _read(raw: str) -> Any:
+    try:
+        value = parse(raw) if raw else {}
+    except ValueError:
+        return raw
+    return value if isinstance(value, dict) else raw
+
+
+def _fault(error: Line, after: Line | None) -> ProviderError:
+    """The fault of an answer that failed; whether the model was asked again shows after it."""
+    retried = after is not None and after["type"] == "model_retry"
+    same = retried and "fallback" not in cast("Line", after)
+    return ProviderError(
+        error["message"],
+        error["kind"],
+        status=error.get("status"),
+        retryable=same,
+        retry_after=(cast("Line", after)["delay"] or None) if same else None,
+    )
+
+
+class RecordedTool:
+    """A tool that comes to what it came to; nothing is run.
+
+    Args:
+        schema: What the model sees of it: ``name``, ``description``, ``parameters``.
+        drive: What it is driven by.
+        live: Makes the real one, for calls that the log does not answer; None in a replay.
+    """
+
+    label: str
+    timeout: float | None = None
+
+    def __init__(
+        self, schema: Mapping[str, Any], drive: Drive, live: Callable[[], Tool] | None = None
+    ) -> None:
+        self.name: str = schema["name"]
+        self.label = self.name
+        self.description: str = schema["description"]
+        self.parameters: Mapping[str, Any] = schema["parameters"]
+        self.execution = schema.get("execution", "parallel")
+        self.idempotent = bool(schema.get("idempotent", False))
+        self._drive = drive
+        self._make_live = live
+        self._live: Tool | None = None
+
+    def check(self, arguments: dict[str, Any]) -> Sequence[str]:
+        """What the live one says; nothing of a call that the log answers."""
+        if self._make_live is None or not self._drive.at_end(current.get().path):
+            return ()
+        return self._real().check(arguments)
+
+    def _real(self) -> Tool:
+        if self._live is None:
+            self._live = cast("Any", self._make_live)()
+            self.timeout = self._live.timeout
+        return self._live
+
+    async def execute(
+        self,
+        tool_call_id: str,
+        params: dict[str, Any],
+        on_update: Update,
+        cancellation: Cancellation,
+    ) -> ToolResult:
+        """Give the recorded result; see `runner.engine.contract.Tool`."""
+        session = current.get()
+        drive, path = self._drive, session.path
+        open_call = drive.survey.open_calls.get(tool_call_id)
+        if self._make_live is not None and (
+            tool_call_id in drive.rerun or (drive.at_end(path) and open_call is None)
+        ):
+            return await self._real().execute(tool_call_id, params, on_update, cancellation)
+        while line := await drive.tape.until(path, lambda line: _is_of(line, tool_call_id)):
+            if line["type"] != "tool_execution_update":
+                break
+            on_update(line["update"])
+        end = _end_of(drive.tape, path, tool_call_id)
+        if end is None:
+            return ToolResult(UNKNOWN, is_error=True)
+        return await _play(drive, session, end, cancellation)
+
+
+class RecordedAgent:
+    """An agent as a tool: it is driven too, and stopped where its log says so."""
+
+    def __init__(self, tool: Tool, drive: Drive) -> None:
+        self._tool = tool
+        self._drive = drive
+        self.name = tool.name
+        self.label = tool.label
+        self.description = tool.description
+        self.parameters = tool.parameters
+        self.execution = tool.execution
+        self.idempotent = tool.idempotent
+        self.timeout = tool.timeout
+
+    def check(self, arguments: dict[str, Any]) -> Sequence[str]:
+        """What the tool says."""
+        return self._tool.check(arguments)
+
+    async def execute(
+        self,
+        tool_call_id: str,
+        params: dict[str, Any],
+        on_update: Update,
+        cancellation: Cancellation,
+    ) -> ToolResult:
+        """Run the agent by its own lines; see `runner.engine.contract.Tool`."""
+        session = current.get()
+        result = await self._tool.execute(tool_call_id, params, on_update, cancellation)
+        end = _end_of(self._drive.tape, session.path, tool_call_id)
+        if end is None or "stopped" not in end:
+            return result
+        return await _play(self._drive, session, end, cancellation)
+
+
+async def _play(
+    drive: Drive, session: Session, end: Line, cancellation: Cancellation
+) -> ToolResult:
+    """The result that a call's last line tells, stopped as it was."""
+    result = ToolResult(
+        end["result"]["content"],
+        end["result"].get("details"),
+        end["is_error"],
+        bool(end.get("terminate")),
+        complete=True,
+    )
+    stopped = end.get("stopped")
+    if stopped is None:
+        return result
+    cancellation.cancel(stopped)
+    if not stopped.startswith("timed out") and not session.cancellation.cancelled:
+        drive.abort(session)
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            return result
+    return result
+
+
+def _is_of(line: Line, tool_call_id: str) -> bool:
+    kinds = ("tool_execution_update", "tool_execution_end", "hook_decision")
+    return line["type"] in kinds and line.get("tool_call_id") == tool_call_id
+
+
+def _end_of(tape: Tape, agent: str | None, tool_call_id: str) -> Line | None:
+    for line in tape.ahead(agent):
+        if line["type"] == "tool_execution_end" and line["tool_call_id"] == tool_call_id:
+            return line
+    return None
+
+
+class DrivenClock(Clock):
+    """Time as it was: nothing is waited for, and what raced ends in its recorded order."""
+
+    def __init__(self, drive: Drive) -> None:
+        self._drive = drive
+
+    def now(self) -> float:
+        """The recorded time; once the run goes on live, real time after it."""
+        if not self._live:
+            return self._drive.tape.t
+        return super().now() - self._offset
+
+    _live = False
+    _offset = 0.0
+
+    def go_live(self) -> None:
+        """From here on, time passes."""
+        if not self._live:
+            self._offset = super().now() - self._drive.survey.elapsed
+            self._live = True
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, but only live."""
+        if self._live:
+            await super().sleep(seconds)
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
+        """As it is, live; recorded timers are told by the log."""
+        if self._live or self._drive.timers:
+            return super().call_later(seconds, callback)
+        handle = super().call_later(0, lambda: None)
+        handle.cancel()
+        return handle
+
+    async def turn_of(self, agent: str | None, what: str, key: str) -> None:
+        """Wait for the place among what raced."""
+        if not self._drive.at_end(agent):
+            await self._drive.tape.until(agent, lambda line: _is_turn(line, what, key))
+
+
+def _is_turn(line: Line, what: str, key: str) -> bool:
+    if what == "task_end":
+        name = f"{line.get('task_id')} {line.get('iteration')}"
+        return line["type"] == "task_end" and name == key
+    return line["type"] in (what, "hook_decision") and line.get("tool_call_id") == key
+
+
+def recorded_messages(drive: Drive, queue: str) -> Callable[[], list[Message]]:
+    """A supplier that gives the messages which the log says one gave, when they are due."""
+
+    def supply() -> list[Message]:
+        found: list[Message] = []
+        for line in drive.tape.ahead(current.get().path):
+            if line["type"] != "message_queued" or line["queue"] != queue:
+                break
+            if line["source"] == "hook":
+                found.append(line["message"])
+        return found
+
+    return supply

@@ -1,0 +1,158 @@
+"""Holds a run that is driven by a log against the log, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from runner.engine.event import Event
+from runner.engine.message import as_message
+from runner.log.difference import Difference, first_difference, likely_cause
+from runner.log.drive import Drive
+from runner.log.tape import Line
+
+
+class DrivenRun(Protocol):
+    """What a follower needs of the run."""
+
+    session: Any
+
+    def abort(self, signal: int | None = None) -> None:
+        """End it."""
+        ...
+
+
+class Follower:
+    """Is asked of each event whether the log has it, and takes it from the tape.
+
+    Args:
+        drive: The log.
+        go_live: Called once, when an agent has no more lines and the run goes on live; None in a
+            replay, which ends there.
+        tells: Whether events that the log has are told all the same: in a fork, to its own log.
+        up_to_turn: The turn of the main agent at which the tape is cut.
+    """
+
+    def __init__(
+        self,
+        drive: Drive,
+        *,
+        go_live: Callable[[], None] | None = None,
+        tells: bool = False,
+        up_to_turn: int | None = None,
+    ) -> None:
+        self._drive = drive
+        self._go_live = go_live
+        self._tells = tells
+        self._up_to_turn = up_to_turn
+        self._turns: dict[str | None, int] = {}
+        self.run: DrivenRun | None = None
+        self.difference: Difference | None = None
+        self.past_end = False
+        """Whether the run came to the end of a log that breaks off."""
+        self.live = False
+        """Whether the run goes on live."""
+
+    def __call__(self, event: Event, agent: str | None) -> bool:
+        """Whether an event of an agent need not be told."""
+        if self.difference is not None or self.past_end:
+            return True
+        tape = self._drive.tape
+        if event["type"] == "turn_start":
+            self._turns[agent] = event["turn"]
+            if agent is None and event["turn"] == self._up_to_turn:
+                tape.cut()
+        line = self._next(event, agent)
+        if line is None:
+            return self._after_the_end(event, agent)
+        if self._tells:
+            tape.take(agent)
+        else:
+            found = first_difference(line, event)
+            if found is not None and not self._is_unknowable(event, found[0]):
+                self._part(line, event, agent, found)
+                return True
+            tape.take(agent)
+        self._look_ahead(line, agent)
+        return not self._tells
+
+    def _is_unknowable(self, event: Event, path: str) -> bool:
+        return (
+            event["type"] == "model_request"
+            and not self._drive.knows_context
+            and path.startswith("context_")
+        )
+
+    def _next(self, event: Event, agent: str | None) -> Line | None:
+        """The line that an event is held against; what resumes wrote is passed over."""
+        line = self._drive.tape.next(agent)
+        while line is not None and line["type"] == "run_resume" != event["type"]:
+            self._drive.tape.take(agent)
+            self._drive.part += 1
+            line = self._drive.tape.next(agent)
+        if line is not None and event["type"] == "run_resume":
+            self._drive.part += 1
+        return line
+
+    def _after_the_end(self, event: Event, agent: str | None) -> bool:
+        if self._go_live is not None:
+            if not self.live:
+                self.live = True
+                self._go_live()
+            return False
+        if self._drive.survey.end is None:
+            self.past_end = True
+        else:
+            self.difference = Difference(
+                None,
+                agent,
+                self._turns.get(agent, 0),
+                event["type"],
+                "",
+                None,
+                {key: value for key, value in event.items() if key not in ("seq", "t")},
+                "the run goes on where its log ends",
+            )
+        self._stop()
+        return True
+
+    def _part(
+        self, line: Line, event: Event, agent: str | None, found: tuple[str, Any, Any]
+    ) -> None:
+        path, recorded, new = found
+        self.difference = Difference(
+            line.get("seq"),
+            agent,
+            self._turns.get(agent, 0),
+            line["type"],
+            path,
+            recorded,
+            new,
+            likely_cause(line, event, path),
+        )
+        self._stop()
+
+    def _stop(self) -> None:
+        self._drive.tape.release()
+        if self.run is not None:
+            self.run.abort()
+
+    def _look_ahead(self, line: Line, agent: str | None) -> None:
+        """Do what came from outside, now that its place has come."""
+        following = self._drive.tape.next(agent)
+        if following is None or self.run is None:
+            return
+        if following["type"] == "message_queued" and agent is None:
+            source = following["source"]
+            if source not in ("spec", "hook"):
+                queue = following["queue"]
+                session = self.run.session
+                target = session.steering if queue == "steering" else session.follow_up
+                target.put(as_message(following["message"]), source)
+        if (
+            following["type"] == "message_start"
+            and following["message"].get("role") == "assistant"
+            and line["type"] not in ("model_request", "message_update", "run_resume")
+        ):
+            # No request was made for this answer: the abort came before.
+            self._drive.abort(self.run.session)
