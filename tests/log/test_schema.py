@@ -31,7 +31,7 @@ def test_holds_for_each_line_of_a_log(events: Callable[..., list[Event]]) -> Non
 def test_tells_what_fields_mean() -> None:
     turn = schema()["$defs"]["turn_end"]
     assert turn["description"] == "After the last result of a turn joined the history."
-    assert turn["properties"]["message_id"]["description"] == "The answer's."
+    assert turn["properties"]["message_id"]["description"].startswith("The answer's")
     assert turn["properties"]["seq"]["description"].startswith("Counts the lines")
     assert "`" in schema()["$defs"]["task_start"]["properties"]["item"]["description"]
 
