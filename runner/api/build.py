@@ -84,7 +84,12 @@ class Builder:
         }
 
     def plan(
-        self, loaded: Loaded, inputs: Mapping[str, Any], prompt: str | None = None
+        self,
+        loaded: Loaded,
+        inputs: Mapping[str, Any],
+        prompt: str | None = None,
+        *,
+        literal: bool = False,
     ) -> engine.Plan:
         """The plan of a spec with these inputs.
 
@@ -92,6 +97,7 @@ class Builder:
             loaded: The spec.
             inputs: Its inputs, all of them.
             prompt: Instead of the spec's.
+            literal: Whether its prompts and messages are rendered already, as in a log's plan.
 
         Raises:
             TemplateError: if a text of it can't be rendered.
@@ -103,9 +109,10 @@ class Builder:
                 value = inputs[name]
                 text = value if isinstance(value, str) else json.dumps(value)
                 self._edges.keep_secret(name, text)
-        options = self._options(loaded, names)
+        options = self._options(loaded, names, literal=literal)
         if prompt is None:
-            prompt = _text(spec.prompt or "", "prompt", names)
+            prompt = spec.prompt or ""
+            prompt = prompt if literal else _text(prompt, "prompt", names)
         models = [options.model, *options.fallback]
         return engine.Plan(
             name=loaded.name,
@@ -121,12 +128,18 @@ class Builder:
             close=[model.provider.close for model in models],
         )
 
-    def _options(self, loaded: Loaded, names: Names) -> AgentOptions:
+    def system_prompt(self, loaded: Loaded, names: Names) -> str:
+        """The system prompt that a spec writes, rendered."""
+        return _text(loaded.spec.system_prompt or "", "system_prompt", names)
+
+    def _options(self, loaded: Loaded, names: Names, *, literal: bool) -> AgentOptions:
         spec = loaded.spec
         limits = spec.limits
         schema = spec.output.schema if spec.output is not None else None
         native = spec.model.provider in NATIVE_OUTPUT and isinstance(schema, dict)
-        system_prompt = _text(spec.system_prompt or "", "system_prompt", names)
+        system_prompt = spec.system_prompt or ""
+        if not literal:
+            system_prompt = self.system_prompt(loaded, names)
         if schema is not None and not native:
             told = INSTRUCTION.format(schema=json.dumps(schema, ensure_ascii=False))
             system_prompt = f"{system_prompt}\n\n{told}" if system_prompt else told
@@ -138,7 +151,7 @@ class Builder:
             ],
             system_prompt=system_prompt,
             tools=self.tools(loaded, names),
-            messages=_history(spec.messages, names),
+            messages=_history(spec.messages, names, literal=literal),
             hooks=self._edges.hooks(loaded, names),
             limits=Limits(
                 turns=limits.turns,
@@ -344,13 +357,15 @@ def _output(loaded: Loaded) -> engine.OutputCheck | None:
     return engine.OutputCheck(output_reader(cast("Any", output.schema)), output.retries)
 
 
-def _history(messages: Sequence[SpecMessage], names: Names) -> list[Message]:
+def _history(messages: Sequence[SpecMessage], names: Names, *, literal: bool) -> list[Message]:
     """The messages before the prompt, each whole."""
     history = []
     for n, message in enumerate(messages):
         whole: dict[str, Any] = {"id": message.id or "", "role": message.role}
         if message.text is not None:
-            whole["content"] = [text_block(_text(message.text, f"messages[{n}].text", names))]
+            text = message.text
+            text = text if literal else _text(text, f"messages[{n}].text", names)
+            whole["content"] = [text_block(text)]
         else:
             blocks = [_block(to_json(block)) for block in message.content or ()]
             whole["content"] = blocks

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner import bundled
-from runner.engine.contract import Model, Price, Retry, Tool
+from runner.engine.contract import Model, Price, Provider, Retry, Tool
 from runner.error import UsageError, did_you_mean
 from runner.python_file import load_callable
 from runner.spec.decode import to_json
@@ -86,14 +86,8 @@ class Live:
         from runner import providers
 
         settings = _settings(loaded, path, choice, names)
-        return Model(
-            provider=providers.create(settings),
-            id=settings.id,
-            parameters=_parameters(choice),
-            price=_price(choice, settings.id),
-            retry=Retry(choice.retry.attempts, choice.retry.max_delay),
-            api_key=self._key(loaded, f"{path}.api_key", choice, settings.base_url),
-        )
+        key = self._key(loaded, f"{path}.api_key", choice, settings.base_url)
+        return model_of(choice, settings.id, providers.create(settings), key)
 
     def _key(
         self, loaded: Loaded, path: str, choice: ModelChoice, base_url: str | None
@@ -232,6 +226,25 @@ class Live:
         )
 
 
+def model_of(
+    choice: ModelChoice, model: str, provider: Provider, key: Callable[[], Any] | None
+) -> Model:
+    """What a spec chose, with what asks it and where its key comes from."""
+    return Model(
+        provider=provider,
+        id=model,
+        parameters=_parameters(choice),
+        price=_price(choice, model),
+        retry=Retry(choice.retry.attempts, choice.retry.max_delay),
+        api_key=key,
+    )
+
+
+def model_id(path: str, choice: ModelChoice, names: Names) -> str:
+    """The id of the model that a spec chose."""
+    return Template(choice.id or choice.provider, f"{path}.id").render(names)
+
+
 Names = Mapping[str, Any]
 """What templates see."""
 ToolEntry = str | UseTool | PythonTool | CommandTool
@@ -261,7 +274,7 @@ def _settings(loaded: Loaded, path: str, choice: ModelChoice, names: Names) -> A
     script = [] if choice.script is None else [_given(to_json(reply)) for reply in choice.script]
     return ModelSettings(
         provider=choice.provider,
-        id=text("id", choice.id) or choice.provider,
+        id=model_id(path, choice, names),
         base_url=text("base_url", choice.base_url),
         temperature=choice.temperature,
         max_output_tokens=choice.max_output_tokens,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from runner.api.build import Builder
 from runner.engine.contract import Tool
 from runner.engine.message import text_of
 from runner.engine.plan import Plan
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 
-Tools = Mapping[int, Sequence[Tool]]
-
 
 def plan_json(
-    loaded: Loaded, plan: Plan, environ: Mapping[str, str], flags: Mapping[str, Any]
+    loaded: Loaded,
+    plan: Plan,
+    builder: Builder,
+    inputs: Mapping[str, Any],
+    flags: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The spec as resolved, rendered and defaulted.
 
@@ -23,27 +27,31 @@ def plan_json(
     environment that it reads, its tools as the model sees them, the specs that it uses, and the
     flags that changed the run.
     """
+    names = builder.names(loaded, inputs)
     data = _spec(loaded)
-    data["system_prompt"] = plan.options.system_prompt
+    data["system_prompt"] = builder.system_prompt(loaded, names)
     data["prompt"] = text_of(plan.prompts[0]["content"])
     data["messages"] = list(plan.options.messages)
+    if (price := plan.options.model.price) is not None:
+        data["model"]["price"] = asdict(price)
     resolved: dict[str, Any] = {
-        "env": loaded.environment_values(environ),
+        "env": names["env"],
         "tools": tools_json(plan.options.tools),
-        "agents": {path: agent_json(other, environ) for path, other in loaded.agents.items()},
+        "agents": {path: agent_json(other, builder) for path, other in loaded.agents.items()},
     }
     if given := {key: value for key, value in flags.items() if value}:
         resolved["flags"] = given
     return {**data, "resolved": resolved}
 
 
-def agent_json(loaded: Loaded, environ: Mapping[str, str]) -> dict[str, Any]:
+def agent_json(loaded: Loaded, builder: Builder) -> dict[str, Any]:
     """A spec that another one uses; its prompts are templates still."""
     return {
         **_spec(loaded),
         "resolved": {
-            "env": loaded.environment_values(environ),
-            "agents": {path: agent_json(other, environ) for path, other in loaded.agents.items()},
+            "env": builder.names(loaded, {})["env"],
+            "tools": tools_json(builder.tools(loaded, {})),
+            "agents": {path: agent_json(other, builder) for path, other in loaded.agents.items()},
         },
     }
 
@@ -57,6 +65,7 @@ def tools_json(tools: Sequence[Tool]) -> list[dict[str, Any]]:
             "parameters": dict(tool.parameters),
             "execution": tool.execution,
             "idempotent": tool.idempotent,
+            "timeout": tool.timeout,
         }
         for tool in tools
     ]

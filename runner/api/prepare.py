@@ -28,6 +28,7 @@ class Prepared:
     run_id: str
     inputs: dict[str, Any]
     plan: Plan
+    builder: Builder
     redactor: LogRedactor
     log: Path | None
     """Where the log goes; None for no log."""
@@ -76,7 +77,7 @@ def prepare(path: str, options: RunOptions | None = None) -> Prepared:
     except TemplateError as error:
         # Nothing was run: with these inputs the spec can't be.
         raise UsageError(f"{loaded.file}: {error}") from error
-    return Prepared(loaded, options, run_id, inputs, plan, redactor, log)
+    return Prepared(loaded, options, run_id, inputs, plan, builder, redactor, log)
 
 
 def check(path: str, options: RunOptions | None = None) -> list[Fault]:

@@ -118,17 +118,22 @@ def _start(prepared: Prepared) -> RunStart:
         "prompt": options.prompt,
         "yes": options.yes,
     }
-    now = datetime.datetime.now(datetime.UTC)
     return {
         "type": "run_start",
         "format": FORMAT,
         "run_id": prepared.run_id,
         "runner_version": runner_version(),
-        "started_at": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "started_at": now(),
         "spec": {"name": loaded.name, "path": loaded.file, "sha256": loaded.sha256},
-        "plan": plan_json(loaded, prepared.plan, options.environ, flags),
+        "plan": plan_json(loaded, prepared.plan, prepared.builder, prepared.inputs, flags),
         "inputs": prepared.inputs,
     }
+
+
+def now() -> str:
+    """The time, UTC, as it stands in a log."""
+    text = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def runner_version() -> str:

@@ -73,6 +73,10 @@ class Run:
         self._emitter.emit(resume)
         return await self._run()
 
+    def limit_time(self) -> None:
+        """Begin to count the run's time anew, on top of what it had taken."""
+        self._work.limit_time()
+
     def adopt(self, plan: Plan) -> None:
         """Go on by another plan: what is to come of the run is done by it."""
         self._plan = plan

@@ -81,6 +81,8 @@ class Session:
         self.history: list[Message] = []
         self.context: list[Message] = []
         """The part of the history that a model reads, unless a hook decides otherwise."""
+        self.replaced: dict[str, Any] = {}
+        """By id: content that a message gets instead of its own, when a run is forked."""
         self._last_id = 0
         self._last_call: bytes | None = None
         self._call_repeats = 0
@@ -152,6 +154,8 @@ class Session:
     def add(self, message: Message) -> str:
         """Give a message its id and its pair of events; it joins the history. Gives the id."""
         message = cast("Message", {**message, "id": self.next_id()})
+        if message["id"] in self.replaced:
+            message["content"] = self.replaced[message["id"]]
         self.emit({"type": "message_start", "message": cast("dict[str, Any]", message)})
         self.remember(message)
         self.emit({"type": "message_end", "message": message})

@@ -28,6 +28,7 @@ class AgentRun:
         self.plan = plan
         self.session = session
         self.workflow = Workflow(plan, session, sub_agent)
+        self._timer: asyncio.TimerHandle | None = None
         for text in plan.follow_ups:
             session.follow_up.put(user_message(text), "spec")
 
@@ -52,7 +53,7 @@ class AgentRun:
 
     async def _run(self) -> Outcome:
         workflow, session = self.workflow, self.session
-        timer = self._time_limit()
+        self.limit_time()
         try:
             ending = await run_loop(session, (), workflow)
             while workflow.leaves_behind(ending):
@@ -61,22 +62,25 @@ class AgentRun:
                     break
                 ending = await run_loop(session, (), workflow)
         finally:
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
         outcome = Outcome(ending, workflow.text, workflow.output, workflow.expected)
         if ending.status == "ok":
             await _expect(self.plan, session, outcome)
         return outcome
 
-    def _time_limit(self) -> asyncio.TimerHandle | None:
+    def limit_time(self) -> None:
+        """End the run when its time is up, counted from now on or from the run's start."""
         session = self.session
         seconds = session.meter.limits.seconds
+        if self._timer is not None:
+            self._timer.cancel()
         if seconds is None:
-            return None
+            return
         # The value is the limit itself: the exact time would differ from run to run.
         reached = Reached("seconds", seconds, seconds, id(session.meter))
         left = max(0.0, seconds - (session.emitter.elapsed if session.path is None else 0.0))
-        return session.clock.call_later(left, lambda: session.abort(limit_ending(reached)))
+        self._timer = session.clock.call_later(left, lambda: session.abort(limit_ending(reached)))
 
 
 async def _expect(plan: Plan, session: Session, outcome: Outcome) -> None:

@@ -1,0 +1,235 @@
+"""Replays of a log: the run again, with no network and no tool, held against its record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from runner.api.build import Builder
+from runner.api.driven import Driven
+from runner.api.live import Live
+from runner.engine.emit import Emitter
+from runner.engine.event import RunResume, RunStart
+from runner.engine.plan import Plan
+from runner.engine.run import Run
+from runner.error import LogError, SpecError, TemplateError, UsageError
+from runner.log.difference import Difference
+from runner.log.drive import Drive, DrivenClock
+from runner.log.follow import Follower
+from runner.log.read import read
+from runner.log.redact import LogRedactor
+from runner.log.survey import Survey, survey
+from runner.log.tape import Tape
+from runner.spec.load import load, load_plan
+from runner.spec.loaded import Loaded
+from runner.spec.node import Source
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What a replay came to."""
+
+    log: str
+    status: str | None
+    """How the recorded run ended; None where its log breaks off."""
+    difference: Difference | None
+    """Where the run parts from its log; None where it came out as recorded."""
+    lines: int
+    warnings: list[str] = field(default_factory=list)
+    prompts: tuple[str, str] | None = None
+    """The recorded and the new system prompt, where another one is the cause."""
+
+
+class Recording:
+    """A log that a run can be driven with.
+
+    Raises:
+        LogError: where it can't be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.warnings: list[str] = []
+        self.survey: Survey = survey(event for _, event in read(path, self.warnings.append))
+        self.plan: dict[str, Any] = self.survey.start["plan"]
+        self.inputs: dict[str, Any] = self.survey.start["inputs"]
+        self._resolved: dict[int, Mapping[str, Any]] = {}
+        self._kept: list[Loaded] = []
+
+    def tape(self, change: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None) -> Tape:
+        """Its lines, each changed as is asked for."""
+
+        def lines() -> Iterator[dict[str, Any]]:
+            for _, event in read(self.path):
+                yield event if change is None else change(event)
+
+        return Tape(lines())
+
+    @property
+    def folder(self) -> str:
+        """The folder of the run's spec, as seen from the current one."""
+        return str((Path.cwd() / self.survey.start["spec"].get("path", "spec.yaml")).parent)
+
+    def environ(self, plan: Mapping[str, Any] | None = None) -> dict[str, str]:
+        """The values of the environment that the run saw."""
+        resolved = (plan or self.plan).get("resolved", {})
+        values: dict[str, str] = dict(resolved.get("env", {}))
+        for agent in resolved.get("agents", {}).values():
+            values = self.environ(agent) | values
+        return values
+
+    def loaded(self, plan: Mapping[str, Any] | None = None) -> Loaded:
+        """The spec that a plan of the log holds; by default that of its start.
+
+        Raises:
+            LogError: where it holds none.
+        """
+        try:
+            return self._loaded(plan or self.plan)
+        except (SpecError, KeyError, TypeError) as error:
+            raise LogError(f"{self.path}: line 1: its plan is no spec: {error}") from None
+
+    def _loaded(self, plan: Mapping[str, Any]) -> Loaded:
+        resolved = plan.get("resolved", {})
+        agents = {path: self._loaded(other) for path, other in resolved.get("agents", {}).items()}
+        spec = {key: value for key, value in plan.items() if key != "resolved"}
+        loaded = load_plan(spec, agents, name=str(self.path))
+        loaded.source = Source(loaded.source.name, self.folder)
+        self.knows(loaded, plan)
+        return loaded
+
+    def knows(self, loaded: Loaded, plan: Mapping[str, Any]) -> None:
+        """Say that a spec is that of a plan, and so are those that it uses."""
+        resolved = plan.get("resolved", {})
+        known = {"tools": resolved.get("tools", ()), "entries": plan.get("tools", ())}
+        self._resolved[id(loaded)] = known
+        self._kept.append(loaded)
+        for path, other in loaded.agents.items():
+            if path in resolved.get("agents", {}):
+                self.knows(other, resolved["agents"][path])
+
+    def resolved(self, loaded: Loaded) -> Mapping[str, Any]:
+        """What the log knows of a spec's tools."""
+        return self._resolved.get(id(loaded), {})
+
+
+def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()) -> Replayed:
+    """Run a log again, from the log alone, and compare every event.
+
+    Args:
+        log: The log's file.
+        spec: A changed spec to hold it against, instead of its own.
+        real: What is not played back but run: ``tools``, ``hooks``.
+
+    Raises:
+        LogError: where the log can't be read.
+        SpecError: with all that is wrong with the changed spec.
+    """
+    recording = Recording(log)
+    drive = Drive(recording.tape(), recording.survey)
+    drive.timers = "tools" in real
+    live = None
+    if real:
+        live = Live(_todays(recording), Path.cwd(), LogRedactor())
+    edges = Driven(drive, recording.resolved, live, real)
+    plan = plan_of(recording, edges, spec)
+    follower = Follower(drive)
+    asyncio.run(_drive(recording, drive, follower, plan))
+    recorded = recording.survey.end
+    result = Replayed(
+        str(log),
+        recorded["status"] if recorded is not None else None,
+        follower.difference,
+        recording.survey.lines,
+        recording.warnings,
+    )
+    difference = follower.difference
+    if difference is not None and difference.cause.startswith("the system prompt"):
+        result.prompts = recording.plan.get("system_prompt", ""), plan.options.system_prompt
+    return result
+
+
+def _todays(recording: Recording) -> dict[str, str]:
+    import os
+
+    return {**os.environ, **recording.environ()}
+
+
+def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Plan:
+    """The plan that a log is driven by: its own, or that of a changed spec with the log's inputs.
+
+    Raises:
+        LogError: where the log's plan is none.
+        SpecError: with all that is wrong with the changed spec.
+        UsageError: where the log's inputs don't fit the changed spec.
+    """
+    builder = Builder(edges, recording.environ(), recording.survey.start.get("run_id", ""))
+    try:
+        if spec is None:
+            return builder.plan(recording.loaded(), recording.inputs, literal=True)
+        loaded = load(spec, sets=changes_of(recording))
+        recording.knows(loaded, recording.plan)
+        flags = recording.plan.get("resolved", {}).get("flags", {})
+        inputs = {k: v for k, v in recording.inputs.items() if k in loaded.inputs}
+        return builder.plan(loaded, loaded.bind_inputs(inputs), flags.get("prompt"))
+    except TemplateError as error:
+        raise UsageError(f"{spec or recording.path}: {error}") from error
+
+
+def changes_of(recording: Recording) -> list[str | tuple[str, Any]]:
+    """The changes that flags made to the run's spec."""
+    flags = recording.plan.get("resolved", {}).get("flags", {})
+    changes: list[str | tuple[str, Any]] = [f"{path}={text}" for path, text in flags.get("set", ())]
+    if model := flags.get("model"):
+        provider, _, name = model.partition("/")
+        changes += [("model.provider", provider), ("model.id", name)]
+    return changes
+
+
+async def _drive(recording: Recording, drive: Drive, follower: Follower, plan: Plan) -> None:
+    """Run a plan by a log to the log's end, or to the first difference."""
+    clock = DrivenClock(drive)
+    emitter = Emitter(clock, deltas=recording.plan.get("log", {}).get("deltas", True))
+    emitter.recorded = follower
+    run = Run(plan, start_of(recording), emitter, clock)
+    follower.run, drive.root = run, run.session
+    ended = await run.execute()
+    while _goes_on(drive, follower):
+        line = cast("Any", drive.tape.next(None))
+        ended = await run.go_on(resume_of(line), later_plan(recording, plan, line))
+    if ended.bug is not None and follower.difference is None and not follower.past_end:
+        raise ended.bug
+
+
+def _goes_on(drive: Drive, follower: Follower) -> bool:
+    if follower.difference is not None or follower.past_end:
+        return False
+    line = drive.tape.next(None)
+    return line is not None and line["type"] == "run_resume"
+
+
+def later_plan(recording: Recording, plan: Plan, line: Mapping[str, Any]) -> Plan | None:
+    """The plan that a resumed run went on by, if it was another: the same agent, other limits."""
+    if "plan" not in line:
+        return None
+    from dataclasses import replace
+
+    from runner.engine.limit import Limits
+
+    limits = line["plan"].get("limits", {})
+    known = {name: limits.get(name) for name in Limits.__slots__}
+    return replace(plan, options=replace(plan.options, limits=Limits(**known)))
+
+
+def start_of(recording: Recording) -> RunStart:
+    """The ``run_start`` of a log, to be told again."""
+    left_out = ("seq", "t", "agent")
+    return cast("RunStart", {k: v for k, v in recording.survey.start.items() if k not in left_out})
+
+
+def resume_of(line: Mapping[str, Any]) -> RunResume:
+    """A ``run_resume`` of a log, to be told again."""
+    return cast("RunResume", {k: v for k, v in line.items() if k not in ("seq", "t", "agent")})
