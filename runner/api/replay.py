@@ -16,9 +16,9 @@ from runner.engine.event import RunResume, RunStart
 from runner.engine.plan import Plan
 from runner.engine.run import Run
 from runner.error import LogError, SpecError, TemplateError, UsageError
-from runner.log.difference import Difference
 from runner.log.drive import Drive, DrivenClock
 from runner.log.follow import Follower
+from runner.log.parting import Parting
 from runner.log.read import read
 from runner.log.redact import LogRedactor
 from runner.log.survey import Survey, survey
@@ -35,7 +35,7 @@ class Replayed:
     log: str
     status: str | None
     """How the recorded run ended; None where its log breaks off."""
-    difference: Difference | None
+    difference: Parting | None
     """Where the run parts from its log; None where it came out as recorded."""
     lines: int
     warnings: list[str] = field(default_factory=list)
@@ -59,12 +59,14 @@ class Recording:
         self._resolved: dict[int, Mapping[str, Any]] = {}
         self._kept: list[Loaded] = []
 
-    def tape(self, change: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None) -> Tape:
-        """Its lines, each changed as is asked for."""
+    def tape(self, change: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None) -> Tape:
+        """Its lines, each changed, or left out, as is asked for."""
 
         def lines() -> Iterator[dict[str, Any]]:
             for _, event in read(self.path):
-                yield event if change is None else change(event)
+                changed = event if change is None else change(event)
+                if changed is not None:
+                    yield changed
 
         return Tape(lines())
 

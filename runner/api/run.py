@@ -107,7 +107,14 @@ async def run(
         ended.log_error = ended.log_error or error
     if ended.bug is not None:
         raise ended.bug
-    return _result(prepared, ended)
+    return result_of(
+        ended,
+        prepared.redactor.text,
+        name=prepared.name,
+        path=prepared.path,
+        run_id=prepared.run_id,
+        log=prepared.log,
+    )
 
 
 def _start(prepared: Prepared) -> RunStart:
@@ -144,16 +151,25 @@ def runner_version() -> str:
         return "unknown"
 
 
-def _result(prepared: Prepared, ended: Ended) -> RunResult:
-    end, text = ended.event, prepared.redactor.text
+def result_of(
+    ended: Ended,
+    redacted: Callable[[str], str],
+    *,
+    name: str,
+    path: str,
+    run_id: str,
+    log: Path | None,
+) -> RunResult:
+    """What came of a run, for those who asked for it."""
+    end = ended.event
     status, code, error = end["status"], end["exit_code"], end.get("error")
     if ended.log_error is not None:
         status, error = "error", describe(ended.log_error)
         code = ended.log_error.exit_code if isinstance(ended.log_error, PiRunError) else 6
     return RunResult(
-        name=prepared.name,
-        path=prepared.path,
-        run_id=prepared.run_id,
+        name=name,
+        path=path,
+        run_id=run_id,
         status=status,
         exit_code=code,
         text=end["text"],
@@ -163,8 +179,8 @@ def _result(prepared: Prepared, ended: Ended) -> RunResult:
         turns=end["turns"],
         tool_calls=end["tool_calls"],
         seconds=end.get("seconds", 0.0),
-        log=str(prepared.log) if prepared.log is not None else None,
-        expectations=[_expectation(one, text) for one in ended.expected],
+        log=str(log) if log is not None else None,
+        expectations=[_expectation(one, redacted) for one in ended.expected],
         error=error,
     )
 

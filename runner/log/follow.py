@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from runner.engine.event import Event
 from runner.engine.message import as_message
-from runner.log.difference import Difference, first_difference, likely_cause
 from runner.log.drive import Drive
+from runner.log.parting import Parting, first_difference, likely_cause
 from runner.log.tape import Line
 
 
@@ -27,8 +27,8 @@ class Follower:
 
     Args:
         drive: The log.
-        go_live: Called once, when an agent has no more lines and the run goes on live; None in a
-            replay, which ends there.
+        go_live: Called once, with the first event that the log does not have: the run goes on
+            live. None in a replay, which ends there.
         tells: Whether events that the log has are told all the same: in a fork, to its own log.
         up_to_turn: The turn of the main agent at which the tape is cut.
     """
@@ -37,7 +37,7 @@ class Follower:
         self,
         drive: Drive,
         *,
-        go_live: Callable[[], None] | None = None,
+        go_live: Callable[[Event], None] | None = None,
         tells: bool = False,
         up_to_turn: int | None = None,
     ) -> None:
@@ -47,7 +47,7 @@ class Follower:
         self._up_to_turn = up_to_turn
         self._turns: dict[str | None, int] = {}
         self.run: DrivenRun | None = None
-        self.difference: Difference | None = None
+        self.difference: Parting | None = None
         self.past_end = False
         """Whether the run came to the end of a log that breaks off."""
         self.live = False
@@ -98,12 +98,12 @@ class Follower:
         if self._go_live is not None:
             if not self.live:
                 self.live = True
-                self._go_live()
+                self._go_live(event)
             return False
         if self._drive.survey.end is None:
             self.past_end = True
         else:
-            self.difference = Difference(
+            self.difference = Parting(
                 None,
                 agent,
                 self._turns.get(agent, 0),
@@ -120,7 +120,7 @@ class Follower:
         self, line: Line, event: Event, agent: str | None, found: tuple[str, Any, Any]
     ) -> None:
         path, recorded, new = found
-        self.difference = Difference(
+        self.difference = Parting(
             line.get("seq"),
             agent,
             self._turns.get(agent, 0),

@@ -1,0 +1,271 @@
+"""Runs that go on in the log that they left: after a crash, a kill, an abort, a limit, an error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from runner.api.build import Builder
+from runner.api.driven import Driven
+from runner.api.live import Live
+from runner.api.options import Control, RunResult
+from runner.api.plan_json import plan_json
+from runner.api.replay import (
+    Recording,
+    changes_of,
+    later_plan,
+    resume_of,
+    start_of,
+)
+from runner.api.run import OnEvent, OnLine, result_of
+from runner.engine.emit import Emitter
+from runner.engine.event import Event, RunResume
+from runner.engine.plan import Plan
+from runner.engine.run import Run
+from runner.error import LogError, UsageError
+from runner.log.drive import Drive, DrivenClock
+from runner.log.follow import Follower
+from runner.log.redact import LogRedactor
+from runner.log.write import LogWriter
+from runner.spec.load import load
+from runner.spec.loaded import Loaded
+
+Open = Literal["error", "rerun", "stop"]
+
+
+@dataclass(slots=True)
+class ResumeOptions:
+    """How a run is to go on."""
+
+    sets: list[tuple[str, str]] = field(default_factory=list)
+    """Changes to its spec: a PATH in it and the YAML text of a value."""
+    open: Open | None = None
+    """What becomes of calls that were under way: answered as unknown, run again, or nothing is
+    done at all; None: run again where their tool is idempotent."""
+    accept_spec_change: bool = False
+    """Whether it goes on by its spec as that is now, where it has changed."""
+    workspace: str | None = None
+    durable: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+
+class Resumption:
+    """A run that can go on.
+
+    Raises:
+        LogError: where its log can't be read.
+        UsageError: where there is nothing to go on with, or its spec has changed.
+    """
+
+    def __init__(self, log: str | Path, options: ResumeOptions) -> None:
+        self.options = options
+        self.recording = Recording(log)
+        self.survey = self.recording.survey
+        self._refuse_what_is_done()
+        self.rerun, self.unknown = self._open_calls()
+        self._redactor = LogRedactor(
+            patterns=self.recording.plan.get("log", {}).get("redact", ()),
+            known=self.recording.plan.get("log", {}).get("redact_known", True),
+        )
+        self._drive = Drive(self.recording.tape(), self.survey)
+        self._drive.rerun = frozenset(self.rerun)
+        environ = {**options.environ, **self.recording.environ()}
+        workspace = Path(options.workspace or self.recording.plan.get("workspace") or ".")
+        live = Live(environ, workspace.resolve(), self._redactor)
+        edges = Driven(self._drive, self.recording.resolved, live)
+        run_id = self.survey.start.get("run_id", "")
+        self._builder = Builder(edges, self.recording.environ(), run_id)
+        self._plain = Builder(live, environ, run_id)
+        self._new_json: dict[str, Any] | None = None
+        self._new_plan: Plan | None = None
+        self._plan = self._make_plans()
+
+    def _refuse_what_is_done(self) -> None:
+        end = self.survey.end
+        if end is not None and end["status"] in ("ok", "failed"):
+            raise UsageError(
+                f"{self.recording.path}: the run ended as {end['status']}, so there is nothing to "
+                "resume; run it again, or fork it with replay --from-turn"
+            )
+
+    def _open_calls(self) -> tuple[list[str], list[str]]:
+        """The calls that were under way: those that are run again, and those that are not."""
+        calls = self.survey.open_calls
+        if self.options.open == "stop" and calls:
+            raise UsageError(
+                f"{self.recording.path}: it is unknown whether {', '.join(calls)} had an effect, "
+                "and --open stop is set; choose --open error or --open rerun"
+            )
+        idempotent = set(_idempotent(self.recording.plan))
+        rerun, unknown = [], []
+        for call, line in calls.items():
+            again = line["tool_name"] in idempotent and call not in self.survey.rerun
+            if self.options.open is not None:
+                again = self.options.open == "rerun"
+            (rerun if again else unknown).append(call)
+        return rerun, unknown
+
+    # --- plans ------------------------------------------------------------------------------------
+
+    def _make_plans(self) -> Plan:
+        """The plan that the log is driven by; beside it, the one that the run goes on by."""
+        recording = self.recording
+        spec = self._spec()
+        if spec is None:
+            plan = self._builder.plan(recording.loaded(), recording.inputs, literal=True)
+            if self.options.sets:
+                raise UsageError(
+                    f"{recording.path}: its spec {recording.survey.start['spec'].get('path')} is "
+                    "not there any more, so --set can't change it"
+                )
+            return plan
+        changed = list(_changed(recording.survey.plan, self._json(spec)))
+        if changed and not self.options.accept_spec_change:
+            raise UsageError(
+                f"{recording.path}: the spec has changed since: {', '.join(changed)}; "
+                "--accept-spec-change goes on by the new one"
+            )
+        if changed:
+            plan = self._builder.plan(recording.loaded(), recording.inputs, literal=True)
+        else:
+            recording.knows(spec, recording.plan)
+            plan = self._plan_of(spec)
+        if changed or self.options.sets:
+            spec = self._spec(self.options.sets) or spec
+            self._new_plan, self._new_json = self._plan_of(spec), self._json(spec)
+        return plan
+
+    def _spec(self, sets: list[tuple[str, str]] | None = None) -> Loaded | None:
+        """The run's spec as it is now; None where it isn't there any more."""
+        path = self.survey.start["spec"].get("path")
+        if path is None or not Path(path).is_file():
+            return None
+        changes = changes_of(self.recording) + [f"{at}={text}" for at, text in sets or ()]
+        return load(path, sets=changes)
+
+    def _plan_of(self, spec: Loaded) -> Plan:
+        return self._builder.plan(spec, self._inputs(spec), self._prompt())
+
+    def _json(self, spec: Loaded) -> dict[str, Any]:
+        flags = self.recording.plan.get("resolved", {}).get("flags", {})
+        plan = self._plain.plan(spec, self._inputs(spec), self._prompt())
+        made = plan_json(spec, plan, self._plain, self._inputs(spec), flags)
+        return cast("dict[str, Any]", self._redactor.value(made))
+
+    def _inputs(self, spec: Loaded) -> dict[str, Any]:
+        recorded = {k: v for k, v in self.recording.inputs.items() if k in spec.inputs}
+        return spec.bind_inputs(recorded)
+
+    def _prompt(self) -> str | None:
+        flags = self.recording.plan.get("resolved", {}).get("flags", {})
+        return cast("str | None", flags.get("prompt"))
+
+    # --- the run ----------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        *,
+        on_event: OnEvent | None = None,
+        on_line: OnLine | None = None,
+        control: Control | None = None,
+    ) -> RunResult:
+        """Go on with the run, to its end.
+
+        Raises:
+            LogError: where the log can't be followed or written.
+        """
+        writer = LogWriter.resume(
+            self.recording.path,
+            outputs=[on_line] if on_line is not None else (),
+            durable=self.options.durable,
+        )
+        clock = DrivenClock(self._drive)
+        emitter = Emitter(
+            clock,
+            sink=cast("Any", writer.write),
+            redactor=self._redactor,
+            deltas=self.recording.plan.get("log", {}).get("deltas", True),
+            first_seq=self.survey.lines,
+        )
+        if on_event is not None:
+            emitter.subscribe(cast("Any", on_event))
+        run = Run(self._plan, start_of(self.recording), emitter, clock)
+
+        def go_live(event: Event) -> None:
+            clock.go_live()
+            if self._new_plan is not None:
+                run.adopt(self._new_plan)
+            if event["type"] != "run_resume":
+                emitter.emit(self._resume_event())
+            run.limit_time()
+
+        follower = Follower(self._drive, go_live=go_live)
+        emitter.recorded = follower
+        follower.run, self._drive.root = run, run.session
+        if control is not None:
+            control._attach(run)
+        ended = await run.execute()
+        while not follower.live and follower.difference is None:
+            line = self._drive.tape.next(None)
+            if line is None:
+                ended = await run.go_on(self._resume_event(), self._new_plan)
+                break
+            ended = await run.go_on(resume_of(line), later_plan(self.recording, self._plan, line))
+        writer.close()
+        if follower.difference is not None:
+            where = follower.difference
+            raise LogError(
+                f"{self.recording.path}: the run can't be brought to where it was: at seq "
+                f"{where.seq}, {where.path} was {where.recorded!r:.80} and is {where.new!r:.80}: "
+                f"{where.cause}"
+            )
+        if ended.bug is not None:
+            raise ended.bug
+        start = self.survey.start
+        return result_of(
+            ended,
+            self._redactor.text,
+            name=start["spec"]["name"],
+            path=start["spec"].get("path", ""),
+            run_id=start.get("run_id", ""),
+            log=self.recording.path,
+        )
+
+    def _resume_event(self) -> RunResume:
+        end = self.survey.end
+        event: RunResume = {
+            "type": "run_resume",
+            "at_seq": self.survey.lines - 1,
+            "reason": "killed" if end is None else end["status"],
+            "kept": self.survey.finished,
+            "rerun": self.rerun,
+            "unknown": self.unknown,
+            "not_started": self.survey.not_started if end is None else [],
+        }
+        if self._new_json is not None:
+            event["plan"] = self._new_json
+        return event
+
+
+def _idempotent(plan: Mapping[str, Any]) -> Iterator[str]:
+    """The names of all tools of a plan, and of the specs that it uses, that are idempotent."""
+    resolved = plan.get("resolved", {})
+    yield from (tool["name"] for tool in resolved.get("tools", ()) if tool.get("idempotent"))
+    for agent in resolved.get("agents", {}).values():
+        yield from _idempotent(agent)
+
+
+def _changed(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """The paths at which two plans differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*old, *new]):
+            below = f"{path}.{key}" if path else str(key)
+            yield from _changed(old.get(key), new.get(key), below)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _changed(one, other, f"{path}[{index}]")
+    elif old != new:
+        yield path
