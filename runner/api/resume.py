@@ -100,7 +100,8 @@ class Resumption:
                 "and --open stop is set; choose --open error or --open rerun"
             )
         idempotent = set(_idempotent(self.recording.plan))
-        rerun, unknown = [], []
+        rerun: list[str] = []
+        unknown: list[str] = []
         for call, line in calls.items():
             again = line["tool_name"] in idempotent and call not in self.survey.rerun
             if self.options.open is not None:
