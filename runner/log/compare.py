@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from runner.log.canonical import canonical
-from runner.log.json_difference import ABSENT, Difference, Ignored, differences
+from runner.log.difference import ABSENT, Difference, Ignored, differences
 from runner.log.read import Warn, read
 
 Event = dict[str, Any]

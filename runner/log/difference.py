@@ -1,125 +1,131 @@
-"""Where a run parts from its log: the first event that does not come out as recorded."""
+"""How two JSON values differ, place by place, and which places are not looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from runner.engine.event import VOLATILE
-
-_NOT_COMPARED = frozenset(("seq", "t", "agent", "redactions"))
-_MISSING: Any = object()
+from runner.error import UsageError
 
 
-@dataclass(slots=True)
+class Absent:
+    """Stands for a value that isn't there."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclass(slots=True, frozen=True)
 class Difference:
-    """The first difference between a log and a run that is driven by it."""
+    """One place at which two logs differ."""
 
-    seq: int | None
-    """Of the recorded line; None where the run went on after the log's end."""
-    agent: str | None
     turn: int
-    type: str
-    """Of the recorded event; where there is none, of the new one."""
+    """The agent's turn, counted from 1; 0 before the first."""
+    agent: str | None
+    """The sub-agent's path; None for the main agent."""
     path: str
-    """JSON path in the event, such as ``message.content[0].text``; empty for the event itself."""
-    recorded: Any
-    """The value in the log; None where there is none."""
-    new: Any
-    """The value now; None where there is none."""
-    cause: str
-    """What it most likely comes from, in words."""
+    """The event's type and the place in it, such as ``message_end.message.content[0].text``; the
+    type alone where only one of the logs has the event."""
+    a: Any
+    """The first log's value, or `ABSENT`."""
+    b: Any
+    """The second log's value, or `ABSENT`."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The difference as JSON; a value that isn't there has no key."""
+        found: dict[str, Any] = {"turn": self.turn, "path": self.path}
+        if self.agent is not None:
+            found["agent"] = self.agent
+        if self.a is not ABSENT:
+            found["a"] = self.a
+        if self.b is not ABSENT:
+            found["b"] = self.b
+        return found
 
 
-def first_difference(
-    recorded: Mapping[str, Any], new: Mapping[str, Any]
-) -> tuple[str, Any, Any] | None:
-    """JSON path, recorded and new value of what differs first between two events; None if nothing.
+def differences(a: Any, b: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Each place at which two JSON values differ: its path, and both values there.
 
-    Fields that differ from run to run are not compared, nor those that the new event's type
-    doesn't have: a newer pi-run may have written them.
+    Args:
+        a: The first value.
+        b: The second value.
+        path: The place of the two.
     """
-    if recorded.get("type") != new.get("type"):
-        return "type", recorded.get("type"), new.get("type")
-    left_out = _NOT_COMPARED | VOLATILE.get(str(new.get("type")), frozenset())
-    for key, value in new.items():
-        if key not in left_out and (found := _differs(recorded.get(key, _MISSING), value, key)):
-            return found
-    for key in _FIELDS.get(str(new.get("type")), ()):
-        if key in recorded and key not in new:
-            return key, recorded[key], None
-    return None
+    # Its depth is that of values which the JSON parser could read.
+    stack = [(path, a, b)]
+    while stack:
+        here, one, other = stack.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            stack += reversed(list(_of_objects(one, other, here)))
+        elif isinstance(one, list) and isinstance(other, list):
+            stack += reversed(list(_of_lists(one, other, here)))
+        elif one != other or isinstance(one, bool) != isinstance(other, bool):
+            yield here, one, other
 
 
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "hook_decision": ("reason", "arguments", "stop", "on_error"),
-    "message_end": (),
-    "model_retry": ("fallback",),
-    "run_end": ("error",),
-    "task_end": ("skipped", "warning", "item"),
-    "task_start": ("item",),
-    "tool_execution_end": ("terminate", "stopped"),
-}
-"""Fields that not every event of a type has, so that one that is missing now is a difference."""
+def _of_objects(a: dict[str, Any], b: dict[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:
+    for key in (*a, *(key for key in b if key not in a)):
+        place = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
+        yield path + place, a.get(key, ABSENT), b.get(key, ABSENT)
 
 
-def _differs(recorded: Any, new: Any, path: str) -> tuple[str, Any, Any] | None:
-    if recorded is _MISSING:
-        return path, None, new
-    if isinstance(recorded, dict) and isinstance(new, dict):
-        for key in [*recorded, *(key for key in new if key not in recorded)]:
-            there = new.get(key, _MISSING)
-            if there is _MISSING:
-                return f"{path}.{key}", recorded[key], None
-            if found := _differs(recorded.get(key, _MISSING), there, f"{path}.{key}"):
-                return found
-        return None
-    if isinstance(recorded, list) and isinstance(new, list):
-        for index, (one, other) in enumerate(zip(recorded, new, strict=False)):
-            if found := _differs(one, other, f"{path}[{index}]"):
-                return found
-        if len(recorded) != len(new):
-            at = min(len(recorded), len(new))
-            left = recorded[at] if at < len(recorded) else None
-            right = new[at] if at < len(new) else None
-            return f"{path}[{at}]", left, right
-        return None
-    same = recorded == new and isinstance(recorded, bool) == isinstance(new, bool)
-    return None if same else (path, recorded, new)
+def _of_lists(a: list[Any], b: list[Any], path: str) -> Iterator[tuple[str, Any, Any]]:
+    """The items in their order; where one list is longer, those that its ends don't share."""
+    shorter = min(len(a), len(b))
+    end = 0
+    if len(a) != len(b):
+        start = _same(a, b, shorter)
+        end = _same(a[::-1], b[::-1], shorter - start)
+    for place in range(max(len(a), len(b)) - end):
+        one = a[place] if place < len(a) - end else ABSENT
+        other = b[place] if place < len(b) - end else ABSENT
+        yield f"{path}[{place}]", one, other
 
 
-def likely_cause(recorded: Mapping[str, Any], new: Mapping[str, Any], path: str) -> str:
-    """What a difference most likely comes from, in words."""
-    kind, now = str(recorded.get("type")), str(new.get("type"))
-    if kind == now == "model_request":
-        if path.startswith("system_digest") or recorded.get("system_digest") != new.get(
-            "system_digest"
-        ):
-            return "the system prompt is another one"
-        if recorded.get("tools_digest") != new.get("tools_digest"):
-            return "the tools are others: a name, a description, a schema, or their order"
-        if recorded.get("model") != new.get("model") or recorded.get("provider") != new.get(
-            "provider"
-        ):
-            return "the model is another one"
-        if recorded.get("attempt") != new.get("attempt"):
-            return "a retry"
-        return "the messages are others: a template, a hook, a result, or their order"
-    types = {kind, now}
-    for kinds, cause in _CAUSES:
-        if types & kinds:
-            return cause
-    return "the log was changed, or the loop does something else now"
+def _same(a: list[Any], b: list[Any], most: int) -> int:
+    """How many items two lists share at their beginning."""
+    for place in range(most):
+        if a[place] != b[place]:
+            return place
+    return most
 
 
-_CAUSES: tuple[tuple[set[str], str], ...] = (
-    ({"model_retry"}, "a retry"),
-    ({"hook_decision"}, "a hook decides otherwise"),
-    ({"limit_reached"}, "a limit is another one"),
-    ({"expectation"}, "an expectation is another one, or what it is held against"),
-    ({"task_start", "task_end"}, "a task's condition, or its template"),
-    ({"message_queued"}, "what is queued, and when"),
-    ({"tool_execution_start", "tool_execution_end"}, "a tool's call or its result was changed"),
-    ({"message_start", "message_update", "message_end"}, "a message was changed, or a template"),
-)
+class Ignored:
+    """Places that are not to be told.
+
+    A pattern is a path as of `Difference.path`, for that place and all below it. ``*`` stands for
+    any one key or index, and a pattern that begins with ``.`` is for events of all types:
+    ``run_end.usage``, ``message_end.message.content[*].text``, ``.spec``.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        """Understand patterns.
+
+        Raises:
+            UsageError: for an empty one.
+        """
+        self._patterns = [_pattern(pattern) for pattern in patterns]
+
+    def __contains__(self, path: str) -> bool:
+        return any(pattern.match(path) for pattern in self._patterns)
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    path = pattern.strip().removeprefix("$")
+    if not path.strip("."):
+        raise UsageError(
+            f'"{pattern}" is no path to ignore; such as run_end.usage, or .usage for all events'
+        )
+    if path.startswith("."):
+        path = "*" + path
+    any_index = re.escape("[*]")
+    source = re.escape(path).replace(any_index, r"\[[^\]]*\]").replace(r"\*", r"[^.\[]+")
+    return re.compile(source + r"(?=\Z|[.\[])")
