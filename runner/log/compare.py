@@ -21,8 +21,13 @@ _WINDOW = 100
 """Events of each log that are looked through for where they meet again."""
 _TELLING = ("turn", "task_id", "iteration", "tool_name", "hook", "queue", "limit", "kind")
 """Fields that tell events of a type apart."""
-_IDS = frozenset(("id", "message_id", "tool_call_id", "system_digest", "tools_digest"))
-"""Fields that stand in many places: the same change of one is told once."""
+_IDS = frozenset(
+    (
+        *("id", "message_id", "tool_call_id", "system_digest", "tools_digest"),
+        *("message_ids", "tool_result_ids", "added", "dropped"),
+    )
+)
+"""Fields of which the same value stands in many places: a change of one is told once."""
 _CAUSES = {
     "system_digest": ("run_start.plan.system_prompt",),
     "tools_digest": ("run_start.plan.tools", "run_start.plan.resolved.tools"),
@@ -30,6 +35,7 @@ _CAUSES = {
 """Digests, and what in the plan explains that they differ."""
 _NO_DIFFERENCE = frozenset(("run_start.spec.sha256",))
 """What may differ between the same: a comment in a spec is no change of it."""
+_CONTEXT = "model_request.context_digest"
 _DELTAS = "message_update"
 
 
@@ -126,7 +132,7 @@ class _Comparison:
         self._a = a
         self._b = b
         self._ignored = ignored
-        self._told: set[tuple[str, str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
         self._differing: set[str] = set()
         """Paths in the plan that differ."""
         self._differs = False
@@ -165,9 +171,12 @@ class _Comparison:
     def _pair(self, a: Event, b: Event) -> Iterator[Difference]:
         """Compare two events with each other."""
         turn = self._a.turns.get(a.get("agent"), 0)
+        places = list(differences(a, b, a["type"]))
+        # Last, since all else that differs explains it.
+        places.sort(key=lambda place: place[0] == _CONTEXT)
         found = [
             Difference(turn, a.get("agent"), path, one, other)
-            for path, one, other in differences(a, b, a["type"])
+            for path, one, other in places
             if self._tells(path, one, other)
         ]
         yield from self._of_message(found, a, b)
@@ -200,8 +209,8 @@ class _Comparison:
         """Whether a difference is to be told: it is not ignored, and follows from no other."""
         if path in _NO_DIFFERENCE:
             return False
-        field = path.rpartition(".")[2]
-        if path == "model_request.context_digest":
+        field = path.rpartition(".")[2].partition("[")[0]
+        if path == _CONTEXT:
             # What is sent is in the log: only where nothing else differs is this news.
             told = not self._differs
             self._differs = True
@@ -212,7 +221,7 @@ class _Comparison:
         if any(cause.startswith(_CAUSES.get(field, ())) for cause in self._differing):
             return False
         if field in _IDS:
-            change = (field, str(a), str(b))
+            change = (str(a), str(b))
             if change in self._told:
                 return False
             self._told.add(change)
