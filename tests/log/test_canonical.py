@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.json_text import line
@@ -134,6 +134,7 @@ def test_a_batch_that_was_broken_off_is_let_go(last: str) -> None:
     assert kinds(log[:3])[2:] == ["tool_execution_end b"]
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 5))
 def test_any_interleaving_of_calls_gives_the_same_bytes(rng: random.Random, calls: int) -> None:
     names = [f"call_{n}" for n in range(calls)]
@@ -152,6 +153,7 @@ def agent_lines(path: str) -> Iterator[Event]:
     yield of("agent_end", path)
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_agents_as_parallel_tools_stand_with_their_calls(rng: random.Random) -> None:
     names = ["call_1", "call_2", "call_3"]
@@ -167,6 +169,7 @@ def test_agents_as_parallel_tools_stand_with_their_calls(rng: random.Random) -> 
     assert len(names) == sum("tool_execution_start call" in w for w in wanted if "main" not in w)
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_an_agent_that_names_its_call_is_believed(rng: random.Random) -> None:
     starts = [start("call_1", "a"), start("call_2", "b")]
@@ -187,6 +190,7 @@ def task(n: int, path: str | None = None) -> list[Event]:
     ]
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 4))
 def test_parallel_tasks_stand_in_the_items_order(rng: random.Random, most: int) -> None:
     tasks = [task(n + 1, f"main/rev#{n + 1}") for n in range(5)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.error import LogError, UsageError
@@ -208,6 +208,7 @@ def test_places_that_differ(a: Any, b: Any, found: list[Any]) -> None:
     assert list(differences(a, b, "x")) == found
 
 
+@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_what_is_equal_has_no_difference_and_what_is_not_has_one(a: Any, b: Any) -> None:
     assert list(differences(a, a, "x")) == []

@@ -145,7 +145,7 @@ def test_reads_no_more_than_it_is_asked_for(log: Log) -> None:
     assert [number for number, _ in itertools.islice(read(path), 3)] == [1, 2, 3]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_no_damage_is_worse_than_an_error(log: Log, data: st.DataObject) -> None:
     path = log()

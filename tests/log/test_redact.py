@@ -80,6 +80,7 @@ def test_a_secret_is_found_in_every_form(value: str) -> None:
         assert redactor.text(f"<{form}>") == "<[secret:t]>"
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=9), st.binary(max_size=9))
 def test_a_secret_is_found_within_base64(before: bytes, after: bytes) -> None:
     secret = b"wren-4711-lark"
@@ -221,7 +222,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(EXPRESSIONS, st.text("abbc 1\n", max_size=14), st.randoms(use_true_random=False))
 @example(r"foo\B", "foobar", random.Random(1))
 @example(r"foo(?!bar)", "foobaz foobar", random.Random(2))
@@ -249,7 +250,7 @@ PARTS = st.sampled_from(
 TEXTS = st.lists(PARTS | st.text("ab1-_. \n[:", max_size=4), max_size=6).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(TEXTS, st.randoms(use_true_random=False), st.booleans())
 def test_any_cut_gives_the_same_text(text: str, rng: random.Random, patterns: bool) -> None:
     redactor = LogRedactor(SECRETS, patterns=[r"\d{16}(?!\d)", r"\[.*?b"] if patterns else [])
@@ -259,7 +260,7 @@ def test_any_cut_gives_the_same_text(text: str, rng: random.Random, patterns: bo
     assert redactor.count == 2 * found
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_what_is_redacted_stays_as_it_is(text: str) -> None:
     redactor = LogRedactor(SECRETS, patterns=[r"\d{16}", r"\w{30,}"])
@@ -267,7 +268,7 @@ def test_what_is_redacted_stays_as_it_is(text: str) -> None:
     assert redactor.text(once) == once
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_no_secret_is_left(text: str) -> None:
     shown = LogRedactor(SECRETS).text(text)
@@ -390,6 +391,7 @@ def test_a_deep_value_is_no_trouble(depth: int) -> None:
         assert "wren" not in json.dumps(shown)
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | PARTS,
