@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from runner.error import ProviderError
@@ -99,7 +99,7 @@ async def _post(
             headers={**_headers(), **_legal(headers)},
             timeout=_timeout(settings.connect_timeout, settings.idle_timeout),
         )
-        response = await client.send(request, stream=True)
+        response = await _send(client, request)
         try:
             if response.status_code >= 300:
                 raise await _refusal(response, settings, secret)
@@ -110,6 +110,29 @@ async def _post(
             await response.aclose()
     except _faults() as error:
         raise _transport_error(error, url, settings, secret) from None
+
+
+async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Send a request; over a new connection, where a kept one turns out to have ended.
+
+    Servers close connections that they promised to keep (llama.cpp does after each stream), and a
+    request may be on its way by then. It was not answered, so this is no attempt that failed.
+    """
+    import httpx
+
+    fresh = False
+
+    async def trace(event: str, _: Any) -> None:
+        nonlocal fresh
+        fresh = fresh or ".connect_" in event
+
+    request.extensions["trace"] = trace
+    while True:
+        try:
+            return await client.send(request, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            if fresh:
+                raise
 
 
 def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
