@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 
 def main(model: str, context: str, template: str | None = None) -> None:
@@ -35,7 +36,7 @@ def main(model: str, context: str, template: str | None = None) -> None:
     os._exit(0)
 
 
-def _start(model: str, context: int, template: str | None) -> object:
+def _start(model: str, context: int, template: str | None) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -48,12 +49,22 @@ def _start(model: str, context: int, template: str | None) -> object:
     params.n_parallel = 1
     params.cache_prompt = False
     params.cache_ram_mib = 0
+    # Its threads wait for each other by spinning: where one has to share its core, all are slow.
+    threads = max(1, _cores() - 1)
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.use_jinja = True
     if template is not None:
         with open(template, encoding="utf-8") as file:
             params.chat_template = file.read()
     params.verbosity = -1
     return xllamacpp.Server(params)
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 if __name__ == "__main__":

@@ -50,8 +50,6 @@ class LocalServer:
         with _lock:
             self._users -= 1
             last = self._users <= 0
-            if last:
-                _servers.pop(self._model, None)
         if last:
             self.stop()
 
@@ -71,7 +69,10 @@ class LocalServer:
             return self._url
 
     def stop(self) -> None:
-        """End the server, or its start. It is not started again."""
+        """End the server, or its start. Who asks for the model after that gets another one."""
+        with _lock:
+            if _servers.get(self._model) is self:
+                del _servers[self._model]
         self._stopped = True
         self._end()
 
@@ -123,8 +124,5 @@ class LocalServer:
 
 
 def _stop_all() -> None:
-    with _lock:
-        left = list(_servers.values())
-        _servers.clear()
-    for server in left:
+    for server in list(_servers.values()):
         server.stop()
