@@ -10,6 +10,7 @@ import click
 
 from runner.cli.failure import tell
 from runner.cli.streams import Streams, open_standard_descriptors
+from runner.error import UsageError, nearest
 
 COMMANDS = {
     "run": "Run specs. `pi-run SPEC` is short for it.",
@@ -43,6 +44,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take a first word that is no command for the first argument of ``run``."""
         if args and args[0] not in COMMANDS and args[0] not in _GROUP_OPTIONS:
+            _hold_for_a_spec(args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -50,6 +52,12 @@ class Commands(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _hold_for_a_spec(word: str) -> None:
+    """Refuse what is rather a command that is misspelt."""
+    if word.isalpha() and not os.path.exists(word) and (near := nearest(word, COMMANDS)):
+        raise UsageError(f'there is no command and no spec "{word}"; did you mean "{near}"?')
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

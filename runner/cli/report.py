@@ -25,9 +25,9 @@ def faults_of(path: str, result: RunResult) -> list[Fault]:
     """
     missed = [
         Fault(
-            expected["file"],
-            expected["line"],
-            expected["column"],
+            expected["file"] or path,
+            expected["line"] or 1,
+            expected["column"] or 1,
             "expect",
             f"{expected['kind']}: {expected['detail']}",
         )

@@ -104,11 +104,14 @@ def annotation(fault: Fault, root: str | None = None) -> str:
         fault: What is wrong, and where.
         root: The repository's folder, from which Actions counts paths.
     """
+    kind = "warning" if fault.warning else "error"
+    message = f"{fault.path}: {fault.message}" if fault.path else fault.message
+    if fault.file.startswith("--"):  # an option of the command, which is in no file
+        return f"::{kind}::{_data(f'{fault.file}: {message}')}"
     place = f"file={_property(_in_repository(fault.file, root))}"
     if fault.line:
         place += f",line={fault.line},col={fault.column or 1}"
-    message = f"{fault.path}: {fault.message}" if fault.path else fault.message
-    return f"::{'warning' if fault.warning else 'error'} {place}::{_data(message)}"
+    return f"::{kind} {place}::{_data(message)}"
 
 
 def _in_repository(file: str, root: str | None) -> str:

@@ -16,7 +16,6 @@ from typing import TextIO
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from runner.engine.contract import Price
@@ -209,14 +208,15 @@ class LiveView:
     def _tool_execution_end(self, event: Event) -> None:
         call = self._calls.pop((event.get("agent", ""), event["tool_call_id"]), None)
         mark, style = ("✗", "red") if event["is_error"] else ("✓", "green")
-        line = Text(f"  {mark} ", style)
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(f"  {mark} ", style)
         if event.get("agent"):
             line.append(f"{event['agent']} ", "dim")
         line.append(one_line(event["tool_name"], 64), "bold")
         line.append(f" {call.arguments if call else ''}")
         if event.get("seconds") is not None:
             line.append(f" {duration(event['seconds'])}", "dim")
-        self._console.print(line, no_wrap=True, overflow="ellipsis")
+        self._console.print(line)
         text = text_of(event["result"]["content"])
         if self._verbose:
             self._print(text, "dim")
@@ -263,7 +263,8 @@ class LiveView:
             yield self._running(call)
 
     def _running(self, call: _Call) -> Text:
-        line = Text("  ▸ ", "cyan", no_wrap=True, overflow="ellipsis")
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append("  ▸ ", "cyan")
         if call.agent:
             line.append(f"{call.agent} ", "dim")
         line.append(call.name, "bold")
@@ -271,7 +272,7 @@ class LiveView:
         line.append(f" {call.update or call.arguments}")
         return line
 
-    def _status(self) -> Table:
+    def _status(self) -> Text:
         parts = [f"turn {self._turn}"] if self._turn else []
         if used := tokens(self._usage):
             parts.append(plural(used, "token"))
@@ -280,11 +281,10 @@ class LiveView:
         parts.append(duration(self._clock() - self._started))
         if self._waiting:
             parts.append(f"waiting for {self._waiting}")
-        row = Table.grid(padding=(0, 1))
-        row.add_column(no_wrap=True)
-        row.add_column(no_wrap=True, overflow="ellipsis")
-        row.add_row(self._spinner, Text(" · ".join(parts), "dim"))
-        return row
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append_text(Text(str(self._spinner.render(self._clock()))))
+        line.append(f" {' · '.join(parts)}", "dim")
+        return line
 
 
 _CHANGES: Mapping[str, Callable[[LiveView, Event], None]] = {

@@ -118,7 +118,7 @@ class TextView:
     def _task_end(self, event: Event) -> Iterator[str]:
         if event.get("skipped"):
             yield f"task {event['task_id']} skipped: {one_line(event['skipped'])}"
-        elif event["status"] != "ok":
+        elif event["status"] != "ok" and event["task_id"] != "main":
             yield f"task {event['task_id']}: {event['status']}"
         if event.get("warning"):
             yield f"task {event['task_id']}: warning: {one_line(event['warning'])}"

@@ -29,6 +29,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def command() -> str:
+    """The command's path."""
+    return COMMAND
+
+
+@pytest.fixture
 def pi_run(folder: Path) -> PiRun:
     """Runs the command in a process of its own, with an empty stdin."""
 

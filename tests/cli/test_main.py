@@ -60,6 +60,7 @@ def test_nothing_to_do_is_no_success(pi_run: PiRun) -> None:
             "see pi-run run --help",
         ),
         (["spec.yaml", "--log"], "pi-run: option '--log' requires an argument; "),
+        (["chek", "spec.yaml"], 'pi-run: there is no command and no spec "chek"; did you mean "ch'),
         (["-i"], "pi-run: option '-i' requires an argument; "),
     ],
 )

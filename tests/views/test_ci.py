@@ -74,6 +74,12 @@ def test_annotation_can_be_a_warning() -> None:
     assert annotation(fault).startswith("::warning file=spec.yaml,line=4,col=1::")
 
 
+def test_annotation_of_an_option_has_no_file() -> None:
+    fault = Fault("--set limits.turn", 1, 1, "limits.turn", "unknown key")
+
+    assert annotation(fault) == "::error::--set limits.turn: limits.turn: unknown key"
+
+
 def test_annotation_escapes_what_others_said() -> None:
     fault = Fault("a,b:c.yaml", 1, 1, "", "100%\n::error::pwned\r\x1b[2J ##[error]x")
 
