@@ -15,6 +15,9 @@ from runner.error import UsageError, nearest
 COMMANDS = {
     "run": "Run specs. `pi-run SPEC` is short for it.",
     "check": "Check specs, without a model call.",
+    "replay": "Run a log again, offline, and compare every event; or fork it.",
+    "resume": "Go on with a run that was killed, stopped or at a limit.",
+    "logs": "List the logs of runs.",
     "tools": "List the tools that there are, with their schemas.",
     "schema": "Print the JSON Schema of specs or of logs.",
     "init": "Write a first spec, a tool and a test that pass as they are.",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from runner import api
 from runner.cli import report
@@ -38,6 +38,20 @@ class Wanted:
     """Whether colours are wanted where there could be some."""
     quiet: bool
     """Whether to tell nothing but errors."""
+
+
+class Work(Protocol):
+    """A run that is ready to be done."""
+
+    async def run(
+        self,
+        *,
+        on_event: api.OnEvent | None = None,
+        on_line: api.OnLine | None = None,
+        control: api.Control | None = None,
+    ) -> api.RunResult:
+        """Do it."""
+        ...
 
 
 @dataclass(slots=True)
@@ -121,7 +135,8 @@ class Runs:
             self._results.append(CaseResult(each.path, each.title, "skipped"))
             return
         try:
-            result = self._drive(each.prepared or api.prepare(each.path, each.options))
+            prepared = each.prepared or api.prepare(each.path, each.options)
+            result = self._drive(api.Ready(prepared))
         except PiRunError as error:
             code = tell(error, self._streams)
             why = " ".join(str(error).split())
@@ -132,14 +147,23 @@ class Runs:
         each.prepared = None
         self._codes.setdefault(each.path, []).append(code)
 
-    def _drive(self, prepared: api.Prepared) -> api.RunResult:
+    def go_on(self, work: Work, title: str) -> int:
+        """Do one run that is not that of a spec from its start, and give its exit code."""
+        with self._interrupts:
+            result = self._drive(work)
+        each = _Run(result.path or title, "", api.RunOptions())
+        self._tell(each, result)
+        self._tell_ci()
+        return result.exit_code
+
+    def _drive(self, work: Work) -> api.RunResult:
         control = api.Control()
         writer = _LineWriter(self._streams, control)
 
         async def drive(on_event: Callable[[dict[str, Any]], None] | None) -> api.RunResult:
             self._interrupts.attach(asyncio.get_running_loop(), control)
             on_line = writer.write if self._wanted.form == "jsonl" else None
-            return await api.run(prepared, on_event=on_event, on_line=on_line, control=control)
+            return await work.run(on_event=on_event, on_line=on_line, control=control)
 
         try:
             with self._view() as on_event:

@@ -1,0 +1,77 @@
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+Write = Callable[..., Path]
+
+NAP = """\
+version: 1
+model: {provider: scripted, script: [{tool_calls: [{name: nap}]}, {text: done}]}
+prompt: Hello
+tools:
+  - python: ./tools.py:nap
+"""
+
+
+@pytest.fixture
+def napping(command: str, folder: Path, spec: Write) -> Iterator["subprocess.Popen[str]"]:
+    """A run of two specs, of which the first is in the middle of a tool that takes for ever."""
+    spec(text=NAP)
+    (folder / "tools.py").write_text(
+        "import pathlib, time\ndef nap() -> str:\n    '''Nap.'''\n"
+        "    pathlib.Path('begun').touch()\n    time.sleep(60)\n    return ''\n",
+        encoding="utf-8",
+    )
+    words = [command, "spec.yaml", "spec.yaml", "--log", "out.jsonl", "--junit", "junit.xml"]
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        while not (folder / "begun").exists() and process.poll() is None:
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_all_runs_in_order(
+    napping: "subprocess.Popen[str]", folder: Path, name: str, code: int
+) -> None:
+    napping.send_signal(getattr(signal, name))
+    stdout, stderr = napping.communicate(timeout=30)
+
+    assert napping.returncode == code
+    assert stdout.startswith("spec.yaml: aborted")
+    assert "2 runs: 1 aborted, 1 skipped" in stderr
+    last = (folder / "out-1.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(last)["exit_code"] == code
+    assert not (folder / "out-2.jsonl").exists()
+    suite = ElementTree.parse(folder / "junit.xml").getroot()[0]
+    assert (suite.get("errors"), suite.get("skipped")) == ("1", "1")
+
+
+def test_a_reader_that_goes_away_ends_the_run(command: str, folder: Path, spec: Write) -> None:
+    spec(
+        text="version: 1\nmodel: {provider: scripted, script: [{text: x, deltas: 1}]}\nprompt: x\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [command, "spec.yaml", "--format", "jsonl", "--log", "out.jsonl", "--quiet"]
+    done = subprocess.run(words, cwd=folder, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+
+    assert done.returncode == 141
+    assert b"rror" not in done.stderr
+    last = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(last)["status"] == "aborted"
