@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from runner.engine.message import Message
     from runner.engine.options import AgentOptions
     from runner.error import LogError, PiRunError, ProviderError, SpecError, UsageError
-    from runner.toolkit.python import ToolContext, tool
+    from runner.toolkit.context import ToolContext
+    from runner.toolkit.decorator import tool
 
 __all__ = [
     "Agent",
@@ -77,12 +78,12 @@ _HOMES = {
     "RunResult": "runner.api",
     "SpecError": "runner.error",
     "Tool": "runner.engine.contract",
-    "ToolContext": "runner.toolkit.python",
+    "ToolContext": "runner.toolkit.context",
     "ToolResult": "runner.engine.contract",
     "UsageError": "runner.error",
     "run_spec": "runner.api",
     "run_spec_async": "runner.api",
-    "tool": "runner.toolkit.python",
+    "tool": "runner.toolkit.decorator",
 }
 
 

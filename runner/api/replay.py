@@ -172,7 +172,7 @@ def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Pla
     try:
         if spec is None:
             return builder.plan(recording.loaded(), recording.inputs, literal=True)
-        loaded = load(spec, sets=changes_of(recording))
+        loaded = load(spec, sets=changes_of(recording.plan))
         recording.knows(loaded, recording.plan)
         flags = recording.plan.get("resolved", {}).get("flags", {})
         inputs = {k: v for k, v in recording.inputs.items() if k in loaded.inputs}
@@ -181,9 +181,9 @@ def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Pla
         raise UsageError(f"{spec or recording.path}: {error}") from error
 
 
-def changes_of(recording: Recording) -> list[str | tuple[str, Any]]:
-    """The changes that flags made to the run's spec."""
-    flags = recording.plan.get("resolved", {}).get("flags", {})
+def changes_of(plan: Mapping[str, Any]) -> list[str | tuple[str, Any]]:
+    """The changes that flags made to a plan's spec."""
+    flags = plan.get("resolved", {}).get("flags", {})
     changes: list[str | tuple[str, Any]] = [f"{path}={text}" for path, text in flags.get("set", ())]
     if model := flags.get("model"):
         provider, _, name = model.partition("/")

@@ -79,6 +79,7 @@ class Resumption:
         run_id = self.survey.start.get("run_id", "")
         self._builder = Builder(edges, self.recording.environ(), run_id)
         self._plain = Builder(live, environ, run_id)
+        self._changes: list[tuple[str, str]] = []
         self._new_json: dict[str, Any] | None = None
         self._new_plan: Plan | None = None
         self._plan = self._make_plans()
@@ -123,19 +124,21 @@ class Resumption:
                     "not there any more, so --set can't change it"
                 )
             return plan
-        changed = list(_changed(recording.survey.plan, self._json(spec)))
+        changed = list(_changed(self.survey.plan, self._json(spec)))
         if changed and not self.options.accept_spec_change:
             raise UsageError(
                 f"{recording.path}: the spec has changed since: {', '.join(changed)}; "
                 "--accept-spec-change goes on by the new one"
             )
-        if changed:
+        if changed or self.survey.plan != recording.plan:
             plan = self._builder.plan(recording.loaded(), recording.inputs, literal=True)
         else:
             recording.knows(spec, recording.plan)
             plan = self._plan_of(spec)
-        if changed or self.options.sets:
+        if changed or self.options.sets or self.survey.plan != recording.plan:
+            self._changes = self.options.sets
             spec = self._spec(self.options.sets) or spec
+            recording.knows(spec, self.survey.plan)
             self._new_plan, self._new_json = self._plan_of(spec), self._json(spec)
         return plan
 
@@ -144,14 +147,16 @@ class Resumption:
         path = self.survey.start["spec"].get("path")
         if path is None or not Path(path).is_file():
             return None
-        changes = changes_of(self.recording) + [f"{at}={text}" for at, text in sets or ()]
+        changes = changes_of(self.survey.plan) + [f"{at}={text}" for at, text in sets or ()]
         return load(path, sets=changes)
 
     def _plan_of(self, spec: Loaded) -> Plan:
         return self._builder.plan(spec, self._inputs(spec), self._prompt())
 
     def _json(self, spec: Loaded) -> dict[str, Any]:
-        flags = self.recording.plan.get("resolved", {}).get("flags", {})
+        flags = dict(self.survey.plan.get("resolved", {}).get("flags", {}))
+        if self._changes:
+            flags["set"] = [*flags.get("set", ()), *map(list, self._changes)]
         plan = self._plain.plan(spec, self._inputs(spec), self._prompt())
         made = plan_json(spec, plan, self._plain, self._inputs(spec), flags)
         return cast("dict[str, Any]", self._redactor.value(made))

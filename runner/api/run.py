@@ -63,6 +63,23 @@ async def run_spec_async(
     return await run(prepare(str(spec), options), on_event=on_event, control=control)
 
 
+class Ready:
+    """A spec that was prepared, as work to be done."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+
+    async def run(
+        self,
+        *,
+        on_event: OnEvent | None = None,
+        on_line: OnLine | None = None,
+        control: Control | None = None,
+    ) -> RunResult:
+        """Run it; see `run`."""
+        return await run(self.prepared, on_event=on_event, on_line=on_line, control=control)
+
+
 async def run(
     prepared: Prepared,
     *,

@@ -43,6 +43,7 @@ async def call_model(session: Session) -> AssistantMessage:
             if error is None:
                 return call.end()
             if isinstance(error, Interrupted):
+                session.requests[place] -= 1
                 if call.begun:
                     call.end(aborted=True)
                 own_attempt -= 1
@@ -93,6 +94,8 @@ class _ModelCall:
                 task.cancel()
                 raise
             self._aborted = True
+            # An answer that nobody let come to its end is one that was not asked for.
+            session.requests[self._place] = max(0, session.requests.get(self._place, 0) - 1)
         except (ProviderError, Interrupted) as error:
             return error
         except Exception as error:  # a provider is a plug-in: what it lets out is its fault

@@ -1,0 +1,178 @@
+"""Forks: a log replayed up to a turn, perhaps with another result in it, then live."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from runner.api.driven import Driven
+from runner.api.live import Live
+from runner.api.options import Control, RunResult
+from runner.api.replay import Recording, plan_of, start_of
+from runner.api.run import OnEvent, OnLine, now, result_of, runner_version
+from runner.engine.emit import Emitter
+from runner.engine.event import Event
+from runner.engine.run import Run
+from runner.error import LogError, UsageError, did_you_mean
+from runner.log.drive import Drive, DrivenClock
+from runner.log.follow import Follower
+from runner.log.place import default_path, new_run_id
+from runner.log.redact import LogRedactor
+from runner.log.write import LogWriter
+from runner.spec.load import read_data
+
+
+@dataclass(slots=True)
+class ForkOptions:
+    """Where a run parts from its log, and how."""
+
+    turn: int
+    """The first turn that is live."""
+    overrides: dict[str, str] = field(default_factory=dict)
+    """By id of a message or a call: the file whose content it gets."""
+    spec: str | None = None
+    """A changed spec to go on by."""
+    log: str | None = None
+    """The fork's own log; ``none`` for none, None for the usual place."""
+    workspace: str | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+
+class Fork:
+    """A run that is replayed up to a turn and goes on live.
+
+    Raises:
+        LogError: where the log can't be read.
+        UsageError: where it has no such turn or id, or a file can't be read.
+    """
+
+    def __init__(self, log: str | Path, options: ForkOptions) -> None:
+        self.options = options
+        self.recording = Recording(log)
+        last = self.recording.survey.turns.get(None, 0)
+        if not 1 <= options.turn <= last:
+            raise UsageError(f"{log}: there is no turn {options.turn}; its turns are 1 to {last}")
+        ids = self.recording.survey.ids
+        for name in options.overrides:
+            if name not in ids:
+                hint = did_you_mean(name, ids)
+                raise UsageError(f'{log}: no message or call is "{name}"; {hint}')
+        given = options.workspace or self.recording.plan.get("workspace") or "."
+        self._workspace = Path(given).resolve()
+        self._contents = {name: _content(file) for name, file in options.overrides.items()}
+
+    async def run(
+        self,
+        *,
+        on_event: OnEvent | None = None,
+        on_line: OnLine | None = None,
+        control: Control | None = None,
+    ) -> RunResult:
+        """Replay and go on, to the run's end. The first log stays as it is.
+
+        Raises:
+            LogError: where a log can't be read or written.
+        """
+        recording, options = self.recording, self.options
+        redact = recording.plan.get("log", {})
+        redactor = LogRedactor(
+            patterns=redact.get("redact", ()), known=redact.get("redact_known", True)
+        )
+        drive = Drive(recording.tape(self._change), recording.survey)
+        environ = {**options.environ, **recording.environ()}
+        live = Live(environ, self._workspace, redactor)
+        plan = plan_of(recording, Driven(drive, recording.resolved, live), options.spec)
+        run_id = new_run_id(time.time_ns())
+        path = self._path(run_id)
+        writer = LogWriter.open(path, outputs=[on_line] if on_line is not None else ())
+        clock = DrivenClock(drive)
+        emitter = Emitter(
+            clock,
+            sink=cast("Any", writer.write),
+            redactor=redactor,
+            deltas=redact.get("deltas", True),
+        )
+        if on_event is not None:
+            emitter.subscribe(cast("Any", on_event))
+        run = Run(plan, self._start(run_id), emitter, clock)
+        run.session.replaced.update(self._contents)
+
+        def go_live(_: Event) -> None:
+            clock.go_live()
+            run.limit_time()
+
+        follower = Follower(drive, go_live=go_live, tells=True, up_to_turn=options.turn)
+        emitter.recorded = follower
+        follower.run, drive.root = run, run.session
+        if control is not None:
+            control._attach(run)
+        ended = await run.execute()
+        try:
+            writer.close()
+        except LogError as error:
+            ended.log_error = ended.log_error or error
+        if ended.bug is not None:
+            raise ended.bug
+        spec = recording.survey.start["spec"]
+        return result_of(
+            ended,
+            redactor.text,
+            name=spec["name"],
+            path=spec.get("path", ""),
+            run_id=run_id,
+            log=path,
+        )
+
+    def _path(self, run_id: str) -> Path | None:
+        if self.options.log == "none":
+            return None
+        if self.options.log is not None:
+            return Path(self.options.log)
+        return default_path(self.recording.survey.start["spec"]["name"], run_id)
+
+    def _start(self, run_id: str) -> Any:
+        start = cast("dict[str, Any]", start_of(self.recording))
+        start |= {"run_id": run_id, "runner_version": runner_version(), "started_at": now()}
+        start["forked_from"] = {
+            "run_id": self.recording.survey.start.get("run_id", ""),
+            "turn": self.options.turn,
+            "overrides": sorted(self._contents),
+        }
+        return start
+
+    def _change(self, line: dict[str, Any]) -> dict[str, Any] | None:
+        """A line of the first log as the fork is driven by it."""
+        contents = self._contents
+        if line["type"] == "message_update" and line["message_id"] in contents:
+            return None
+        if line["type"] == "tool_execution_end" and line["tool_call_id"] in contents:
+            result = {**line["result"], "content": contents[line["tool_call_id"]]}
+            return {**line, "result": result}
+        if line["type"] == "message_end" and line["message"]["id"] in contents:
+            content = contents[line["message"]["id"]]
+            return {**line, "message": {**line["message"], "content": content}}
+        return line
+
+
+def _content(file: str) -> list[dict[str, Any]]:
+    """The content blocks in a file: text as it is, or what a JSON or YAML file holds."""
+    path = Path(file)
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"{path.resolve()} can't be read: {reason}") from None
+    if path.suffix not in (".json", ".yaml", ".yml"):
+        return [{"type": "text", "text": text}]
+    value = read_data(file)
+    if isinstance(value, Mapping) and "content" in value:
+        value = value["content"]
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    if isinstance(value, list) and all(isinstance(b, Mapping) and "type" in b for b in value):
+        return [dict(block) for block in value]
+    raise UsageError(f"{path}: a text, or a list of content blocks, is needed")

@@ -1,0 +1,57 @@
+"""``pi-run logs``."""
+
+from __future__ import annotations
+
+import click
+
+from runner.cli.command import Command
+from runner.cli.streams import Streams
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  pi-run logs
+  pi-run logs --incomplete""",
+)
+@click.option("--incomplete", is_flag=True, help="Only those of runs that did not end.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    envvar="PI_RUN_FORMAT",
+    help="A table, or a JSON list.",
+)
+@click.pass_obj
+def command(streams: Streams, /, incomplete: bool, form: str) -> int:
+    """List the logs below .pi-run, the oldest first."""
+    from runner import json_text
+    from runner.log.find import logs
+
+    entries = [entry for entry in logs() if entry.incomplete or not incomplete]
+    rows = [
+        {
+            "run_id": entry.run_id,
+            "name": entry.name,
+            "status": entry.status,
+            "started_at": entry.started_at.isoformat(timespec="seconds"),
+            "turns": entry.turns,
+            "cost_usd": entry.cost_usd,
+            "seconds": entry.seconds,
+            "path": str(entry.path),
+        }
+        for entry in entries
+    ]
+    if form == "json":
+        streams.line(json_text.line(rows))
+    elif rows:
+        streams.result(
+            "\n".join(
+                f"{row['started_at']}  {row['run_id']:<14} {row['status'] or 'incomplete':<10} "
+                f"{row['path']}"
+                for row in rows
+            )
+        )
+    return 0

@@ -1,0 +1,107 @@
+"""``pi-run replay``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runner.cli.command import Command
+from runner.cli.streams import Streams
+from runner.error import UsageError
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  pi-run replay last
+  pi-run replay run.jsonl --spec triage.yaml
+  pi-run replay run.jsonl --from-turn 3 --override call_2=other.txt
+
+\b
+LOG is a path, a run's id or the beginning of one, or `last`.
+Exit codes: 0 all as recorded, 1 it differs, 6 the log can't be read.""",
+)
+@click.argument("log")
+@click.option("--spec", metavar="FILE", help="Hold a changed spec against the log.")
+@click.option(
+    "--live",
+    "real",
+    type=click.Choice(("tools", "hooks")),
+    multiple=True,
+    help="Run these for real instead of playing them back.",
+)
+@click.option("--from-turn", type=click.IntRange(1), metavar="N", help="Fork: live from turn N on.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="ID=FILE",
+    help="In a fork: give a message or a call's result another content first.",
+)
+@click.option("--log", "fork_log", metavar="PATH", help="The fork's own log.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    envvar="PI_RUN_FORMAT",
+    help="What stdout gets.",
+)
+@click.pass_obj
+def command(streams: Streams, /, log: str, **flags: Any) -> int:
+    """Run a log again, with no network and no tool, and compare every event."""
+    from runner.log.find import find
+
+    path = find(log)
+    if flags["from_turn"] is not None:
+        return _fork(streams, str(path), flags)
+    if flags["overrides"] or flags["fork_log"]:
+        raise UsageError("--override and --log belong to a fork; add --from-turn N")
+    return _replay(streams, str(path), flags)
+
+
+def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
+    from runner import json_text
+    from runner.api.replay import replay
+    from runner.views.replay import parting_json, parting_lines
+
+    result = replay(path, spec=flags["spec"], real=flags["real"])
+    for warning in result.warnings:
+        streams.say(f"pi-run: {warning}")
+    if result.status is None:
+        streams.say(f"pi-run: {path}: the log breaks off before its run ended: replayed that far")
+    parting = result.difference
+    if flags["form"] == "json":
+        streams.line(
+            json_text.line(
+                {
+                    "log": path,
+                    "status": result.status,
+                    "same": parting is None,
+                    "difference": None if parting is None else parting_json(parting),
+                }
+            )
+        )
+    elif parting is not None:
+        streams.result("\n".join([f"{path}:", *parting_lines(parting, result.prompts)]))
+    if parting is None:
+        ended = f", and the run ended as {result.status}" if result.status else ""
+        streams.say(f"{path}: {result.lines} events as recorded{ended}")
+    return 0 if parting is None else 1
+
+
+def _fork(streams: Streams, path: str, flags: dict[str, Any]) -> int:
+    from runner.api.fork import Fork, ForkOptions
+    from runner.cli.runs import Runs, Wanted
+
+    overrides = {}
+    for item in flags["overrides"]:
+        name, equals, file = item.partition("=")
+        if not equals:
+            raise UsageError(f"--override {item}: write ID=FILE")
+        overrides[name] = file
+    options = ForkOptions(flags["from_turn"], overrides, flags["spec"], flags["fork_log"])
+    wanted = Wanted(flags["form"], 1, 1.0, None, color=True, quiet=False)
+    return Runs(streams, wanted).go_on(Fork(path, options), path)
