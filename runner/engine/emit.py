@@ -95,6 +95,10 @@ class Emitter:
         self._told_once.add(what)
         return True
 
+    def begin_again(self) -> None:
+        """The run goes on after its end: what is told once a run may be told again."""
+        self._told_once.clear()
+
     async def settle(self) -> None:
         """Wait for what listeners gave to be awaited, in order."""
         while self._owed:

@@ -70,6 +70,7 @@ class Run:
         if plan is not None:
             self.adopt(plan)
         self.session.begin()
+        self._emitter.begin_again()
         self._emitter.emit(resume)
         return await self._run()
 
