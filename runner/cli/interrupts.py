@@ -64,5 +64,5 @@ class Interrupts:
                 self._abort(number)
         elif number == signal.SIGINT:
             if os.isatty(2):
-                os.write(2, b"\x1b[?25h\n")  # a live view hides the cursor
+                os.write(2, b"\x1b[?7h\x1b[?25h\n")  # as a live view may have left it
             os._exit(130)

@@ -6,21 +6,16 @@ ten times a second. Events only change the state, so that a fast stream costs no
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TextIO
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.text import Text
-
 from runner.engine.contract import Price
 from runner.engine.message import add_usage, no_usage, text_of
 from runner.views.escape import one_line, visible
+from runner.views.screen import BOLD, CYAN, DIM, GREEN, RED, Screen, Span, cells, cut, wrap
 from runner.views.text import (
     Event,
     TextView,
@@ -30,6 +25,8 @@ from runner.views.text import (
     plural,
     tokens,
 )
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 _TAIL = 4096
 """How many characters of a growing text are kept to be drawn."""
@@ -79,14 +76,11 @@ class LiveView:
                 to the same terminal as the command's result.
             clock: Seconds, for the times of what is running.
         """
-        self._console = Console(
-            file=file, no_color=not color, highlight=False, markup=False, emoji=False
-        )
+        self._screen = Screen(file, color, self.drawing)
         self._lines = TextView(self._print_line, verbose=verbose)
         self._verbose = verbose
         self._prints_result = prints_result
         self._clock = clock
-        self._lock = threading.RLock()
         self._started = clock()
         self._answers: dict[str, _Answer] = {}
         self._calls: dict[tuple[str, str], _Call] = {}
@@ -96,18 +90,9 @@ class LiveView:
         self._cost = 0.0
         self._held = ""
         self._waiting = ""
-        self._spinner = Spinner("dots")
-        self._live = Live(
-            console=self._console,
-            get_renderable=lambda: self,
-            refresh_per_second=10,
-            transient=True,
-            redirect_stdout=True,
-            redirect_stderr=True,
-        )
 
     def __enter__(self) -> LiveView:
-        self._live.start()
+        self._screen.start()
         return self
 
     def __exit__(
@@ -116,21 +101,21 @@ class LiveView:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._live.stop()
+        self._screen.stop()
 
     def pause(self) -> None:
         """Leave the terminal alone, so that a person can be asked something."""
-        self._live.stop()
+        self._screen.stop()
 
     def resume(self) -> None:
         """Go on after `pause`."""
-        self._live.start()
+        self._screen.start()
 
     # --- events ---------------------------------------------------------------------------------
 
     def event(self, event: Event) -> None:
         """Show an event. Types that it doesn't know are left out."""
-        with self._lock:
+        with self._screen.lock:
             change = _CHANGES.get(event["type"])
             if change is not None:
                 change(self, event)
@@ -181,7 +166,7 @@ class LiveView:
                 break
         if self._verbose:
             thinking = (b["text"] for b in message["content"] if b["type"] == "thinking")
-            self._print("".join(thinking), "dim italic")
+            self._print("".join(thinking), DIM)
         text = text_of(message["content"])
         is_last = "agent" not in event and not any(
             block["type"] == "tool_call" for block in message["content"]
@@ -207,21 +192,17 @@ class LiveView:
 
     def _tool_execution_end(self, event: Event) -> None:
         call = self._calls.pop((event.get("agent", ""), event["tool_call_id"]), None)
-        mark, style = ("✗", "red") if event["is_error"] else ("✓", "green")
-        line = Text(no_wrap=True, overflow="ellipsis")
-        line.append(f"  {mark} ", style)
-        if event.get("agent"):
-            line.append(f"{event['agent']} ", "dim")
-        line.append(one_line(event["tool_name"], 64), "bold")
-        line.append(f" {call.arguments if call else ''}")
-        if event.get("seconds") is not None:
-            line.append(f" {duration(event['seconds'])}", "dim")
-        self._console.print(line)
+        mark, code = ("✗", RED) if event["is_error"] else ("✓", GREEN)
+        took = f" {duration(event['seconds'])}" if event.get("seconds") is not None else ""
+        head = [(f"  {mark} ", code), (f"{event['agent']} " if "agent" in event else "", DIM)]
+        head.append((one_line(event["tool_name"], 64), BOLD))
+        shown = f" {call.arguments}" if call else ""
+        self._screen.print(*_fitted([*head, (took, DIM), (shown, "")], self._screen.size[0]))
         text = text_of(event["result"]["content"])
         if self._verbose:
-            self._print(text, "dim")
+            self._print(text, DIM)
         elif event["is_error"]:
-            self._print("    " + one_line(text), "red")
+            self._print("    " + one_line(text), RED)
 
     def _run_end(self, event: Event) -> None:
         if self._prints_result or self._held != event["text"]:
@@ -231,48 +212,37 @@ class LiveView:
         text, self._held = self._held, ""
         self._print(text)
 
-    def _print(self, text: str, style: str = "") -> None:
+    def _print(self, text: str, code: str = "") -> None:
         if text := visible(text).rstrip():
-            self._console.print(Text(text, style))
+            self._screen.print((text, code))
 
     def _print_line(self, line: str) -> None:
-        self._console.print(Text(line, "dim"))
+        self._screen.print((line, DIM))
 
     # --- drawing --------------------------------------------------------------------------------
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        with self._lock:
-            # Room is left for the line that the cursor stands on.
-            room = max(2, options.max_height - 2)
-            lines = [
-                line for part in self._parts() for line in part.wrap(console, options.max_width)
-            ]
-            status = self._status()
-        yield from lines[-(room - 1) :]
-        yield status
-
-    def _parts(self) -> Iterable[Text]:
+    def drawing(self, width: int, height: int) -> list[list[Span]]:
+        """What is going on, in at most ``height`` rows: the last ones, and the line that counts."""
+        rows: list[list[Span]] = []
         for answer in self._answers.values():
-            if answer.thinking and not answer.text:
-                yield Text(visible(answer.thinking), "dim italic")
-            if answer.text:
-                yield Text(visible(answer.text))
-            for name in answer.calls.values():
-                yield Text(f"  calling {name} …", "dim")
-        for call in self._calls.values():
-            yield self._running(call)
+            code, text = ("", answer.text) if answer.text else (DIM, answer.thinking)
+            if text:
+                rows += [[(row, code)] for row in wrap(visible(text), width)]
+            rows += [[(f"  calling {name} …", DIM)] for name in answer.calls.values()]
+        rows += [self._running(call) for call in self._calls.values()]
+        rows = rows[-(height - 1) :] if height > 1 else []
+        return [_fitted(row, width) for row in (*rows, self._status())]
 
-    def _running(self, call: _Call) -> Text:
-        line = Text(no_wrap=True, overflow="ellipsis")
-        line.append("  ▸ ", "cyan")
-        if call.agent:
-            line.append(f"{call.agent} ", "dim")
-        line.append(call.name, "bold")
-        line.append(f" {duration(self._clock() - call.started)}", "dim")
-        line.append(f" {call.update or call.arguments}")
-        return line
+    def _running(self, call: _Call) -> list[Span]:
+        return [
+            ("  ▸ ", CYAN),
+            (f"{call.agent} " if call.agent else "", DIM),
+            (call.name, BOLD),
+            (f" {duration(self._clock() - call.started)}", DIM),
+            (f" {call.update or call.arguments}", ""),
+        ]
 
-    def _status(self) -> Text:
+    def _status(self) -> list[Span]:
         parts = [f"turn {self._turn}"] if self._turn else []
         if used := tokens(self._usage):
             parts.append(plural(used, "token"))
@@ -281,10 +251,20 @@ class LiveView:
         parts.append(duration(self._clock() - self._started))
         if self._waiting:
             parts.append(f"waiting for {self._waiting}")
-        line = Text(no_wrap=True, overflow="ellipsis")
-        line.append_text(Text(str(self._spinner.render(self._clock()))))
-        line.append(f" {' · '.join(parts)}", "dim")
-        return line
+        spin = _SPINNER[int(self._clock() * 10) % len(_SPINNER)]
+        return [(f"{spin} {' · '.join(parts)}", DIM)]
+
+
+def _fitted(spans: Iterable[Span], width: int) -> list[Span]:
+    """A row's spans, cut where the row would be wider than it may be."""
+    row: list[Span] = []
+    for text, code in spans:
+        fitting = cut(text, width)
+        row.append((fitting, code))
+        width -= cells(fitting)
+        if width <= 0 or fitting != text:
+            break
+    return row
 
 
 _CHANGES: Mapping[str, Callable[[LiveView, Event], None]] = {

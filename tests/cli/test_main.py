@@ -9,7 +9,7 @@ from runner.cli import COMMANDS
 
 PiRun = Callable[..., "subprocess.CompletedProcess[str]"]
 
-HEAVY = {"asyncio", "httpx", "jinja2", "jsonschema", "pydantic", "rich", "yaml", "runner.api"}
+HEAVY = {"asyncio", "httpx", "jinja2", "jsonschema", "pydantic", "yaml", "runner.api"}
 
 CALL = "import sys; from runner.cli import main; sys.argv[0] = 'pi-run'; main()"
 

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
-from rich.console import Console
 
 from runner.views.live import LiveView
+from runner.views.screen import cells
 
 Events = list[dict[str, Any]]
 UpTo = Callable[[str, int], Events]
@@ -39,11 +38,7 @@ def drawn(events: Events, *, width: int = 80, height: int = 24, now: float = 3.0
     view = LiveView(Terminal(), clock=lambda: next(times, now))
     for event in events:
         view.event(event)
-    console = Console(file=io.StringIO(), width=width, height=height, legacy_windows=False)
-    console.print(view)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    return file.getvalue().splitlines()
+    return ["".join(text for text, _ in row) for row in view.drawing(width, height)]
 
 
 def scrolled(events: Events, **options: Any) -> str:
@@ -55,16 +50,16 @@ def scrolled(events: Events, **options: Any) -> str:
 
 
 def test_text_is_drawn_as_it_streams(up_to: UpTo) -> None:
-    assert drawn(up_to("message_update", 1))[0].rstrip() == "Hm."
+    assert drawn(up_to("message_update", 1))[0] == "Hm."
     lines = drawn(up_to("message_update", 3))
-    assert [line.rstrip() for line in lines[:2]] == ["I read", "␛[2J them."]
-    assert lines[-1].rstrip().endswith("turn 1 · 3.00 s")
+    assert lines[:2] == ["I read", "␛[2J them."]
+    assert lines[-1].endswith("turn 1 · 3.00 s")
 
 
 def test_running_tools_are_drawn_with_their_time_and_progress(up_to: UpTo) -> None:
     lines = drawn(up_to("tool_execution_update", 1))
 
-    assert [line.rstrip() for line in lines[:2]] == [
+    assert lines[:2] == [
         "  ▸ read_file 0.00 s half",
         '  ▸ read_file 0.00 s {"path": "漢字.txt"}',
     ]
@@ -79,7 +74,7 @@ def test_the_status_line_tells_who_is_waited_for(up_to: UpTo) -> None:
 
 
 @pytest.mark.parametrize("width", [10, 20, 40, 200])
-@pytest.mark.parametrize("height", [3, 5, 24])
+@pytest.mark.parametrize("height", [1, 2, 5, 24])
 def test_it_fits_any_terminal(up_to: UpTo, width: int, height: int) -> None:
     words = {"kind": "text", "index": 0, "text": "漢字 and wörds 😀 " * 400}
     events = [
@@ -90,15 +85,15 @@ def test_it_fits_any_terminal(up_to: UpTo, width: int, height: int) -> None:
 
     lines = drawn(events, width=width, height=height)
 
-    assert len(lines) < height
-    assert all(cell_len(line) <= width for line in lines)
+    assert len(lines) <= height
+    assert all(cells(line) <= width for line in lines)
 
 
 def test_what_is_finished_scrolls_by(events: Events) -> None:
     text = scrolled(events)
 
     assert "I read\n␛[2J them." in text.replace("\r", "")
-    assert '✓ read_file {"path": "a.txt"} 1 min 15 s' in text
+    assert '✓ read_file 1 min 15 s {"path": "a.txt"}' in text
     assert "✗ read_file" in text
     assert "No such file at all" in text
     assert "retry in 0.50 s: overloaded" in text
