@@ -13,6 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
+WHERE = """\
+from runner.bundled import folder
+for kind in ("tools", "schemas", "specs"): print(folder(kind))
+"""
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -99,7 +104,9 @@ def test_installed_command_finds_what_it_ships(installed: Path, tmp_path: Path) 
 
     assert run(command, "--version", cwd=tmp_path) == "pi-run 0.1.0\n"
     assert '"$schema"' in run(command, "schema", "spec", cwd=tmp_path)
-    assert "read_file" in run(command, "tools", cwd=tmp_path)
+    inside = site_packages(installed) / "runner/_bundled"
+    folders = "\n".join(str(inside / kind) for kind in ("tools", "schemas", "specs"))
+    assert run(installed / "bin/python", "-c", WHERE, cwd=tmp_path) == f"{folders}\n"
 
 
 def test_installed_command_runs_what_it_writes(installed: Path, tmp_path: Path) -> None:
@@ -115,9 +122,9 @@ def test_editable_install_finds_the_checkouts_folders(tmp_path: Path) -> None:
     editable = ("install", "-q", "--no-deps", "--no-build-isolation", "-e", ROOT)
     run(python, "-m", "pip", *editable, cwd=tmp_path)
 
-    where = "from runner import bundled; print(bundled.folder('tools'))"
-    assert run(python, "-c", where, cwd=tmp_path) == f"{ROOT / 'tools'}\n"
-    assert "read_file" in run(environment / "bin/pi-run", "tools", cwd=tmp_path)
+    folders = "\n".join(str(ROOT / kind) for kind in ("tools", "schemas", "specs"))
+    assert run(python, "-c", WHERE, cwd=tmp_path) == f"{folders}\n"
+    assert '"$schema"' in run(environment / "bin/pi-run", "schema", "spec", cwd=tmp_path)
 
 
 def test_plain_install_is_small(wheel: Path, tmp_path: Path) -> None:
@@ -127,8 +134,7 @@ def test_plain_install_is_small(wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "pip", "--python", python, "install", "-q", wheel, cwd=tmp_path)
 
     packages = sorted(path.name.split("-")[0] for path in folder.glob("*.dist-info"))
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files if "__pycache__" not in path.parts)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"\na plain install: {len(packages)} packages, {size / 1e6:.1f} MB")
     assert len(packages) <= 25, packages
     assert size <= 40e6
