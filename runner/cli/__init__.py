@@ -17,6 +17,8 @@ COMMANDS = {
     "check": "Check specs, without a model call.",
     "replay": "Run a log again, offline, and compare every event; or fork it.",
     "resume": "Go on with a run that was killed, stopped or at a limit.",
+    "show": "Tell what happened in a run, from its log.",
+    "diff": "Compare two logs.",
     "logs": "List the logs of runs.",
     "tools": "List the tools that there are, with their schemas.",
     "schema": "Print the JSON Schema of specs or of logs.",

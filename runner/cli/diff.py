@@ -1,0 +1,69 @@
+"""``pi-run diff``."""
+
+from __future__ import annotations
+
+import click
+
+from runner.cli.command import Command, Line
+from runner.cli.streams import Streams
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  pi-run diff old.jsonl new.jsonl
+  pi-run diff golden.jsonl last --ignore run_end.usage --ignore .spec
+
+\b
+A and B are each a path, a run's id or the beginning of one, or `last`.
+Exit codes: 0 the same, 1 they differ, 6 a log can't be read.""",
+)
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--ignore",
+    "ignored",
+    envvar="PI_RUN_IGNORE",
+    metavar="PATH",
+    multiple=True,
+    type=Line(),
+    help="Leave this place out, and all below it: run_end.usage, or .usage for all events; "
+    "* stands for any one key or index.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    envvar="PI_RUN_FORMAT",
+    help="What stdout gets.",
+)
+@click.pass_obj
+def command(streams: Streams, /, a: str, b: str, ignored: tuple[str, ...], form: str) -> int:
+    """Compare two logs in their canonical forms, by turn and path.
+
+    What differs from run to run, such as times and ids, is no difference.
+    """
+    from runner import json_text
+    from runner.log.compare import compare_logs
+    from runner.log.find import find
+    from runner.views.diff import diff_json, diff_lines
+
+    one, other = str(find(a)), str(find(b))
+    found = compare_logs(
+        one, other, ignore=ignored, warn=lambda text: streams.say(f"pi-run: {text}")
+    )
+    if form == "json":
+        told = diff_json(found, one, other)
+        streams.line(json_text.line(told))
+        return 0 if told["same"] else 1
+    differs = False
+    for line in diff_lines(found, one, other):
+        differs = True
+        streams.result(line)
+        if streams.closed:
+            break
+    if not differs:
+        streams.say(f"{one} and {other} are the same, but for what differs from run to run")
+    return 1 if differs else 0
