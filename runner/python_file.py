@@ -26,12 +26,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from runner.error import UsageError, did_you_mean
+from runner.error import UsageError, did_you_mean, nearest
 
 _PREFIX = "_pi_run_"
 _PRIVATE_NAME = re.compile(_PREFIX + r"[0-9a-f]+\.?")
 _UNSETTLED = 2.0
 """Seconds in which a file's time stamp, as bytecode keeps it, may not tell two edits apart."""
+_FEW = 12
+"""Names that are all told where none is near."""
 _lock = threading.RLock()
 _folders: dict[str, Path] = {}
 """The folder of each private package, by its name."""
@@ -103,8 +105,7 @@ def _attribute(module: ModuleType, name: str, where: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             known = [n for n in dir(found) if not n.startswith("_")]
-            advice = did_you_mean(part, known if len(known) < 20 else ())
-            raise TargetError(f'{where} has no "{part}"; {advice}') from None
+            raise TargetError(f'{where} has no "{part}"{_advice(part, known)}') from None
     return found
 
 
@@ -117,7 +118,14 @@ def _no_file(path: Path) -> str:
         files = [f for f in os.listdir(path.parent) if f.endswith(".py")]
     except OSError:
         files = []
-    return f"there is no file {path}" + (f"; {did_you_mean(path.name, files)}" if files else "")
+    return f"there is no file {path}{_advice(path.name, files)}"
+
+
+def _advice(name: str, known: list[str]) -> str:
+    """The nearest known name, or all of them where these are few."""
+    if not known or (len(known) > _FEW and nearest(name, known) is None):
+        return ""
+    return f"; {did_you_mean(name, known)}"
 
 
 def _load_module(name: str, folder: Path) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Calling what blocks, without keeping the loop or the end of the process waiting for it."""
+"""Calling a person's code, so that neither the loop nor the end of the process suffers from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -49,6 +49,14 @@ async def call_in_thread(call: Callable[[], _T], name: str, *, patient: bool = F
     finally:
         outcome.cancel()
     return outcome.result()
+
+
+async def await_safely(given: Awaitable[_T]) -> _T:
+    """Await what a person's code gave, which may not end the loop by ``sys.exit()``."""
+    try:
+        return await given
+    except SystemExit as error:
+        raise _passable(error) from error
 
 
 def _unless_done(outcome: asyncio.Future[Any], deliver: Callable[[Any], None], value: Any) -> None:

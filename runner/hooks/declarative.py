@@ -18,6 +18,8 @@ Messages = list[dict[str, Any]]
 
 CHARS_PER_TOKEN = 4
 """About how many characters a token has; models differ, and none says without being asked."""
+IMAGE_TOKENS = 1500
+"""About what an image costs, whose size in base64 says nothing of it."""
 
 
 def trim(max_tokens: int) -> Callable[[Messages], Messages]:
@@ -64,11 +66,13 @@ def _is_prompt(group: Messages) -> bool:
 
 
 def _tokens(message: Mapping[str, Any]) -> int:
-    size = 0
+    size = images = 0
     for block in message["content"]:
-        text = block.get("text") if block["type"] in ("text", "thinking") else line(block)
-        size += len(text or "")
-    return -(-size // CHARS_PER_TOKEN)
+        if block["type"] == "image":
+            images += 1
+        else:
+            size += len(block["text"] if "text" in block else line(block))
+    return images * IMAGE_TOKENS - (-size // CHARS_PER_TOKEN)
 
 
 def deny(tool: str, reason: str | None, holds: Holds | None) -> Callable[[Call], Decision]:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from runner.thread import call_in_thread
+from runner.thread import await_safely, call_in_thread
 
 
 def function_hook(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -23,9 +23,9 @@ def function_hook(function: Callable[..., Any], name: str) -> Callable[..., Any]
     async def hook(*args: Any) -> Any:
         copied = [copy_json(arg) for arg in args] or _nothing(function)
         if inspect.iscoroutinefunction(function):
-            return await function(*copied)
+            return await await_safely(function(*copied))
         given = await call_in_thread(lambda: function(*copied), name)
-        return await given if inspect.isawaitable(given) else given
+        return await await_safely(given) if inspect.isawaitable(given) else given
 
     return hook
 

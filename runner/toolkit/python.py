@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 from runner.engine.contract import Cancellation, ToolResult, Update
-from runner.thread import call_in_thread
+from runner.thread import await_safely, call_in_thread
 from runner.toolkit.arguments import Arguments, read_arguments
 from runner.toolkit.context import ToolContext
 from runner.toolkit.decorator import mark_of, tool
@@ -40,7 +41,7 @@ class FunctionTool(SchemaTool):
         self._workspace = workspace
         self._environment = environment
         called = function if inspect.isroutine(function) else type(function).__call__
-        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(called))
+        self._is_async = inspect.iscoroutinefunction(called)
 
     def check(self, arguments: dict[str, Any]) -> Sequence[str]:
         """All ways in which arguments don't fit the schema, or else the function's own types."""
@@ -60,31 +61,31 @@ class FunctionTool(SchemaTool):
                 tool_call_id, self._workspace, self._environment(), on_update, cancellation
             )
         if self._is_async:
-            return to_result(await self._function(**values))
+            return to_result(await await_safely(self._function(**values)))
         # One that can see that it is to stop is given the time to say what it has.
         given = await call_in_thread(
             lambda: self._function(**values), self.name, patient=self._context_name is not None
         )
-        return to_result(await given if inspect.isawaitable(given) else given)
+        return to_result(await await_safely(given) if inspect.isawaitable(given) else given)
 
 
 def from_function(
     function: Callable[..., Any],
     *,
-    workspace: Path,
-    environment: Callable[[], Mapping[str, str]],
     name: str | None = None,
     description: str | None = None,
+    workspace: Path | None = None,
+    environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
     **options: Unpack[ToolOptions],
 ) -> FunctionTool:
     """Make a tool of a function.
 
     Args:
         function: The function, or anything else that can be called by names.
-        workspace: What its `ToolContext` says is the workspace.
-        environment: Gives the environment for its child processes.
         name: The name for the model; else the decorator's, else the function's.
         description: For the model; else the decorator's, else the docstring's.
+        workspace: What its `ToolContext` says is the workspace; by default the current folder.
+        environment: Gives the environment for its child processes; by default this process's.
         options: See `ToolOptions`; they win over the decorator's.
 
     Raises:
@@ -93,7 +94,8 @@ def from_function(
     mark = mark_of(function)
     signature = read_signature(function)
     if mark is not None:
-        name, description = name or mark.name, description or mark.description
+        name = name or mark.name
+        description = mark.description if description is None else description
         options = {**mark.options, **options}
     return FunctionTool(
         function,
@@ -101,7 +103,7 @@ def from_function(
         read_arguments(signature),
         name or signature.name,
         description if description is not None else signature.text,
-        workspace,
+        workspace or Path.cwd(),
         environment,
         **options,
     )

@@ -41,7 +41,7 @@ class SchemaTool(ABC):
         options: See `ToolOptions`.
 
     Raises:
-        UsageError: if no provider would take the name.
+        UsageError: if no provider would take the name, or an option is none.
     """
 
     def __init__(
@@ -62,6 +62,10 @@ class SchemaTool(ABC):
         self.execution = options.get("execution", "parallel")
         self.idempotent = options.get("idempotent", False)
         self.timeout = options.get("timeout")
+        if self.execution not in ("parallel", "sequential"):
+            raise UsageError(f"{name}: execution is parallel or sequential, not {self.execution!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise UsageError(f"{name}: timeout is more than 0 seconds, not {self.timeout!r}")
 
     def check(self, arguments: dict[str, Any]) -> Sequence[str]:
         """All ways in which arguments don't fit the parameters, as sentences for the model."""
