@@ -124,14 +124,14 @@ class _Definitions:
 
     def body(self, shape: ModelShape, *, part: bool) -> Json:
         """The schema of a map itself."""
-        notes = _notes(shape.model)
+        meanings = notes(shape.model)
         properties = {}
         for key, known in shape.keys.items():
             schema = self.of(known.shape, part=part)
             default = shape.model.fields[known.name]
             if isinstance(default, (str, int, float)):
                 schema = {**schema, "default": default}
-            properties[key] = {**schema, "description": notes[known.name]}
+            properties[key] = {**schema, "description": meanings[known.name]}
         for key in shape.rule("ignored"):
             properties[key] = {"type": "string"}
         schema = {
@@ -210,9 +210,9 @@ def _is_strict(shape: Shape) -> bool:
     return False
 
 
-def _notes(model: type[Map]) -> Mapping[str, str]:
+def notes(model: type[Map]) -> Mapping[str, str]:
     """The string below each field of a class, read from its source."""
-    notes: dict[str, str] = {}
+    found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, Map) or base is Map:
             continue
@@ -223,8 +223,8 @@ def _notes(model: type[Map]) -> Mapping[str, str]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(written))),
                 ):
-                    notes[name] = " ".join(written.split())
-    return notes
+                    found[name] = " ".join(written.split())
+    return found
 
 
 @functools.cache
