@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +83,15 @@ class Control:
         self._run: Run | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._early: list[Callable[[Run], None]] = []
+        self.on_abort: list[Callable[[], None]] = []
+        """Called at an abort, by those who may be waiting for something else."""
+        self.at_rest: Callable[[], Awaitable[None]] | None = None
+        """Awaited in the run's loop when it rests and nothing is queued: what it queues is done."""
 
     def abort(self, signal: int | None = None) -> None:
         """End the run, from any thread; its log is closed properly. ``signal``: what caused it."""
+        for stop in self.on_abort:
+            stop()
         self._do(lambda run: run.abort(signal))
 
     def steer(self, text: str) -> None:
@@ -96,9 +102,15 @@ class Control:
         """Queue a message for when the run would stop, from any thread."""
         self._do(lambda run: run.follow_up(text))
 
+    def follow_up_now(self, text: str) -> None:
+        """As `follow_up`, in the run's loop: it is queued when this returns."""
+        if self._run is not None:
+            self._run.follow_up(text)
+
     def _attach(self, run: Run) -> None:
         """Take hold of a run that is about to begin, in its loop's thread."""
         self._run, self._loop = run, asyncio.get_running_loop()
+        run.session.at_rest = self.at_rest
         for act in self._early:
             act(run)
         self._early.clear()

@@ -8,6 +8,7 @@ import click
 
 from runner.cli.command import Command, spec_options, specs_argument
 from runner.cli.streams import Streams
+from runner.error import UsageError
 
 
 @click.command(
@@ -56,6 +57,10 @@ Exit codes:
 @click.option("--require-expect", is_flag=True, help="Refuse a spec that expects nothing.")
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--yes", is_flag=True, help="Answer every question of a permission with yes.")
+@click.option("--steer", metavar="PATH", help="Steer with each line of this file or FIFO.")
+@click.option(
+    "--interactive", is_flag=True, help="Steer with each line that is typed; ask for follow-ups."
+)
 @click.option("--frozen", is_flag=True, help="Write a log that is the same from run to run.")
 @click.option("--durable", is_flag=True, help="Have the disk confirm what the log says (fsync).")
 @click.option("--no-color", is_flag=True, help="Use no colour. NO_COLOR does the same.")
@@ -68,9 +73,14 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
     checked before the first is run.
     """
     from runner.cli.inputs import find_specs
-    from runner.cli.options import run_options
+    from runner.cli.options import can_ask, run_options
     from runner.cli.runs import Runs, Wanted
+    from runner.cli.steering import hold_steerable
 
+    if flags["steer"] is not None:
+        hold_steerable(flags["steer"])
+    if flags["interactive"] and not can_ask():
+        raise UsageError("--interactive needs a terminal; --steer PATH takes a file or a FIFO")
     wanted = Wanted(
         form="jsonl" if flags["log"] == "-" else flags["form"],
         repeat=flags["repeat"],
@@ -78,5 +88,7 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
         junit=flags["junit"],
         color=not flags["no_color"],
         quiet=flags["quiet"],
+        steer=flags["steer"],
+        interactive=flags["interactive"],
     )
     return Runs(streams, wanted).run(find_specs(specs), run_options(**flags))

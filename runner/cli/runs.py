@@ -16,6 +16,7 @@ from runner import api
 from runner.cli import report
 from runner.cli.failure import annotation_lines, tell
 from runner.cli.interrupts import Interrupts
+from runner.cli.steering import FileSteering, TerminalSteering
 from runner.cli.streams import Streams
 from runner.error import LogError, PiRunError
 from runner.views.ci import CaseResult, append_summary, write_junit
@@ -38,6 +39,10 @@ class Wanted:
     """Whether colours are wanted where there could be some."""
     quiet: bool
     """Whether to tell nothing but errors."""
+    steer: str | None = None
+    """A file or FIFO whose lines steer the run."""
+    interactive: bool = False
+    """Whether who sits at the terminal steers the run."""
 
 
 class Work(Protocol):
@@ -158,10 +163,13 @@ class Runs:
 
     def _drive(self, work: Work) -> api.RunResult:
         control = api.Control()
+        steering = self._steering(control)
         writer = _LineWriter(self._streams, control)
 
         async def drive(on_event: Callable[[dict[str, Any]], None] | None) -> api.RunResult:
             self._interrupts.attach(asyncio.get_running_loop(), control)
+            for each in steering:
+                each.attach(control)
             on_line = writer.write if self._wanted.form == "jsonl" else None
             return await work.run(on_event=on_event, on_line=on_line, control=control)
 
@@ -170,9 +178,23 @@ class Runs:
                 result = asyncio.run(drive(on_event))
         finally:
             self._interrupts.detach()
+            for each in steering:
+                each.stop()
         if writer.error is not None:
             raise writer.error
         return result
+
+    def _steering(self, control: api.Control) -> list[FileSteering | TerminalSteering]:
+        """Who steers a run while it goes on."""
+        steering: list[FileSteering | TerminalSteering] = []
+        if self._wanted.steer is not None:
+            steering.append(FileSteering(self._wanted.steer))
+        if self._wanted.interactive:
+            terminal = TerminalSteering(self._streams.say)
+            control.at_rest = terminal.at_rest
+            control.on_abort.append(terminal.stop)
+            steering.append(terminal)
+        return steering
 
     @contextmanager
     def _view(self) -> Iterator[Callable[[dict[str, Any]], None] | None]:

@@ -158,6 +158,10 @@ async def _follow_ups(
         return review
     if not review:
         await session.poll(session.follow_up)
+        if session.at_rest is not None and not len(session.follow_up):
+            await session.at_rest()
+        if session.aborted_as is not None:
+            return session.aborted_as
     if (review or len(session.follow_up)) and (reached := session.reached()):
         return limit_ending(reached)
     if review:

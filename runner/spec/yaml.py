@@ -21,6 +21,8 @@ _UNREADABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U00
 # Line breaks of YAML 1.1 that are none in 1.2; they are hidden from the parser.
 _OLD_BREAKS = "\x85\u2028\u2029"
 _LOADER: Any = getattr(yaml, "CLoader", yaml.Loader)
+# JSON may write half of a character; libyaml's parser refuses it, and Python's does not.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(data: bytes, source: Source, faults: list[Fault], path: str = "") -> Node | None:
@@ -41,7 +43,8 @@ def parse(data: bytes, source: Source, faults: list[Fault], path: str = "") -> N
     hidden = _hide_old_breaks(text)
     builder = TreeBuilder(text, source, path, faults, {v: k for k, v in hidden.items()})
     try:
-        for event in yaml.parse(text.translate(hidden), Loader=_LOADER):
+        loader = yaml.Loader if _SURROGATE.search(text) else _LOADER
+        for event in yaml.parse(text.translate(hidden), Loader=loader):
             builder.take(event)
     except yaml.YAMLError as error:
         builder.syntax_fault(error)
