@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -81,6 +81,8 @@ class Session:
         self.history: list[Message] = []
         self.context: list[Message] = []
         """The part of the history that a model reads, unless a hook decides otherwise."""
+        self.at_rest: Callable[[], Awaitable[None]] | None = None
+        """Awaited when the agent rests and nothing is queued: a person may queue something."""
         self.replaced: dict[str, Any] = {}
         """By id: content that a message gets instead of its own, when a run is forked."""
         self._last_id = 0
