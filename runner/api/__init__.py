@@ -1,7 +1,7 @@
 """The one place that joins the edges to the engine: specs prepared, checked, run and replayed."""
 
 from runner.api.options import Control, RunOptions, RunResult
-from runner.api.prepare import Prepared, check, prepare, tools
+from runner.api.prepare import Prepared, check, explain, prepare, tools
 from runner.api.run import OnEvent, OnLine, Ready, run, run_spec, run_spec_async
 from runner.spec.load import read_data as read_yaml
 
@@ -14,6 +14,7 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "check",
+    "explain",
     "prepare",
     "read_yaml",
     "run",

@@ -14,6 +14,7 @@ from runner.engine.plan import Plan
 from runner.error import Fault, SpecError, TemplateError, UsageError
 from runner.log.place import default_path, new_run_id
 from runner.log.redact import LogRedactor
+from runner.spec.decode import to_json
 from runner.spec.load import load
 from runner.spec.loaded import Loaded
 from runner.spec.template import Template
@@ -93,6 +94,20 @@ def check(path: str, options: RunOptions | None = None) -> list[Fault]:
         return error.faults
     live = Live(options.environ, Path.cwd(), LogRedactor())
     return tool_faults(loaded, Builder(live, options.environ, "")) + loaded.warnings
+
+
+def explain(path: str, options: RunOptions | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A spec as JSON, defaulted, and those that it uses by the path that names each.
+
+    Raises:
+        SpecError: with all that is wrong with the spec.
+        UsageError: if there is no such file, or an option is wrong.
+    """
+    loaded = load(path, sets=_changes(options or RunOptions()))
+    agents = {
+        at: {**to_json(other.spec), "name": other.name} for at, other in loaded.agents.items()
+    }
+    return {**to_json(loaded.spec), "name": loaded.name}, agents
 
 
 def tools(path: str | None = None) -> list[dict[str, Any]]:

@@ -40,6 +40,14 @@ def check_all(streams: Streams, specs: Sequence[str], form: str, options: api.Ru
     return max(code, 2 if any(not fault.warning for fault in found) else 0)
 
 
+def explain_all(streams: Streams, specs: Sequence[str], options: api.RunOptions) -> None:
+    """Tell in words what specs do."""
+    from runner.views.explain import explanation
+
+    for path in specs:
+        streams.result("\n".join(explanation(*api.explain(path, options))))
+
+
 def _print_lines(streams: Streams, path: str, faults: Sequence[Fault]) -> None:
     for fault in faults:
         streams.result(str(fault) if not fault.warning else _warning(fault))
