@@ -87,29 +87,13 @@ def test_what_has_no_form_is_text() -> None:
     assert read_docstring("Arguments are taken: all.").text == "Arguments are taken: all."
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "",
-                "Args:",
-                "Returns:",
-                "Parameters",
-                "-----",
-                ":param x: y",
-                ":param",
-                "    x: y",
-                "  deep",
-                "x : int",
-                "text",
-                "    ",
-                "  Args:",
-                ":raises",
-                "Returns",
-            ]
-        )
-    ).map("\n".join)
+LINES = (
+    *("", "Args:", "Returns:", "Parameters", "-----", ":param x: y", ":param", "    x: y"),
+    *("  deep", "x : int", "text", "    ", "  Args:", ":raises", "Returns"),
 )
+
+
+@given(st.lists(st.sampled_from(LINES)).map("\n".join))
 def test_any_text_is_read(doc: str) -> None:
     said = read_docstring(doc)
     assert all(name.isidentifier() for name in said.parameters)
