@@ -5,7 +5,6 @@ Source: the OpenAI API reference, "Chat Completions".
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -14,7 +13,6 @@ from urllib.parse import urlsplit
 
 from runner.engine.contract import ModelRequest, Provider, StreamEvent, ToolSchema
 from runner.engine.message import Block, text_of
-from runner.error import ProviderError
 from runner.providers.blocks import loads
 from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.chat_answer import REASONING_FIELDS, ChatAnswer
@@ -22,12 +20,11 @@ from runner.providers.endpoint import endpoint, need_key
 from runner.providers.history import CallResult, Entry, History, Rules
 from runner.providers.http import post, settle
 from runner.providers.settings import ModelSettings
+from runner.providers.tail import more
 from runner.providers.think_tags import CLOSING, OPENING
 from runner.providers.tool_schema import ToolList, is_strict, object_schema
 
 PUBLIC = "https://api.openai.com/v1"
-TAIL_SECONDS = 2.0
-"""How long more is waited for after a finish reason: usage may follow, and the mark may not."""
 NO_OUTPUT = "(no output)"
 """What a result says that is empty; some servers refuse a message without content."""
 
@@ -68,7 +65,7 @@ class OpenAI:
                         yield event
                 if answer.finish or answer.done:
                     break
-            while not answer.done and (rest := await _more(batches)):
+            while not answer.done and (rest := await more(batches)):
                 for name, data in rest:
                     for event in answer.read(name, data):
                         yield event
@@ -115,14 +112,6 @@ class OpenAI:
         host = urlsplit(self._url).hostname or ""
         own = host == "api.openai.com" or host.endswith(".openai.azure.com")
         return "max_completion_tokens" if own else "max_tokens"
-
-
-async def _more(batches: AsyncGenerator[list[tuple[str, str]], None]) -> list[tuple[str, str]]:
-    """What comes after the finish reason. The answer is whole: no fault can take it away again."""
-    with contextlib.suppress(TimeoutError, ProviderError):
-        async with asyncio.timeout(TAIL_SECONDS):
-            return await anext(batches, [])
-    return []
 
 
 def encode_tool(tool: ToolSchema) -> dict[str, Any]:
