@@ -233,9 +233,7 @@ class ResponsesAnswer:
         elif content:
             events.append(OpaqueBlock(item.index, content))
 
-    def _finish_text(
-        self, item: _Item, content: dict[str, Any], events: list[StreamEvent]
-    ) -> None:
+    def _finish_text(self, item: _Item, content: dict[str, Any], events: list[StreamEvent]) -> None:
         parts = list(map(as_object, as_list(content.get("content"))))
         self._rest(item, "".join(as_text(part.get("text")) for part in parts), events)
         for part in parts:
