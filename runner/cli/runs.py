@@ -19,7 +19,7 @@ from runner.cli.interrupts import Interrupts
 from runner.cli.steering import FileSteering, TerminalSteering
 from runner.cli.streams import Streams
 from runner.error import LogError, PiRunError
-from runner.views.ci import CaseResult, append_summary, write_junit
+from runner.views.ci import CaseResult, append_summary, hold_junit, write_junit
 from runner.views.text import TextView, plural
 
 
@@ -104,8 +104,7 @@ class Runs:
         if code := self._prepare(plan):
             return code
         if self._wanted.junit:
-            # If it can't be written, this is the time to know.
-            write_junit(self._wanted.junit, [])
+            hold_junit(self._wanted.junit)
         with self._interrupts:
             for each in plan:
                 self._do(each)

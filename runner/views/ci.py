@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -79,20 +80,41 @@ def _xml(text: str) -> str:
     return re.sub("[\ufffe\uffff]", "\ufffd", visible(text))
 
 
+def hold_junit(path: str) -> None:
+    """Make sure, before a token is spent, that results can be written there.
+
+    Raises:
+        LogError: where they can't.
+    """
+    with _told(path, "the JUnit file"):
+        part = _part(Path(path))
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.touch()
+        part.unlink()
+
+
 def write_junit(path: str, results: Sequence[CaseResult]) -> None:
     """Write the results as JUnit XML, in one step, so that no reader finds half of it.
 
     Raises:
         LogError: where the file can't be written.
     """
-    target = Path(path)
-    part = target.with_name(target.name + ".part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with _told(path, "the JUnit file"):
+        part = _part(Path(path))
         part.write_bytes(junit(results))
-        part.replace(target)
+        part.replace(path)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+@contextmanager
+def _told(path: str, what: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise LogError(f"{path}: {error.strerror}; the JUnit file could not be written") from None
+        raise LogError(f"{path}: {error.strerror}; {what} could not be written") from None
 
 
 def annotation(fault: Fault, root: str | None = None) -> str:
@@ -163,8 +185,5 @@ def append_summary(path: str, results: Sequence[CaseResult]) -> None:
     Raises:
         LogError: where the file can't be written.
     """
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(summary(results, SUMMARY_BYTES - 1 - file.tell()))
-    except OSError as error:
-        raise LogError(f"{path}: {error.strerror}; the step summary could not be written") from None
+    with _told(path, "the step summary"), open(path, "a", encoding="utf-8") as file:
+        file.write(summary(results, SUMMARY_BYTES - 1 - file.tell()))

@@ -3,6 +3,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 PiRun = Callable[..., "subprocess.CompletedProcess[str]"]
 
 FILES = ["test_words.py", "tools.py", "words.yaml"]
@@ -15,8 +17,13 @@ def test_what_it_writes_passes_as_it_is(pi_run: PiRun, folder: Path) -> None:
     assert done.stdout == "".join(f"new/demo/{name}: written\n" for name in FILES)
     assert pi_run("check", "new/demo/words.yaml").stdout == "new/demo/words.yaml: ok\n"
     assert pi_run("new/demo/words.yaml").stdout == "The text has 6 words.\n"
+
+
+@pytest.mark.slow
+def test_the_test_that_it_writes_passes(pi_run: PiRun, folder: Path) -> None:
+    pi_run("init", "demo")
     tests = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "new/demo"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "demo"],
         cwd=folder,
         capture_output=True,
         encoding="utf-8",

@@ -12,6 +12,7 @@ from runner.views.ci import (
     CaseResult,
     annotation,
     append_summary,
+    hold_junit,
     junit,
     summary,
     write_junit,
@@ -46,6 +47,8 @@ def test_junit_is_xml_whatever_is_said(text: str) -> None:
 def test_junit_replaces_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "new" / "junit.xml"
 
+    hold_junit(str(path))
+    assert list(path.parent.iterdir()) == []
     write_junit(str(path), [])
     write_junit(str(path), [GOOD])
 
@@ -57,7 +60,7 @@ def test_junit_that_cant_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(LogError, match=r"file/junit\.xml: .*; the JUnit file"):
-        write_junit(str(tmp_path / "file" / "junit.xml"), [])
+        hold_junit(str(tmp_path / "file" / "junit.xml"))
 
 
 def test_annotation_stands_at_the_line() -> None:
