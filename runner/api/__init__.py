@@ -1,9 +1,16 @@
 """The one place that joins the edges to the engine: specs prepared, checked, run and replayed."""
 
-from runner.api.options import Control, RunOptions, RunResult
-from runner.api.prepare import Prepared, check, explain, prepare, tools
-from runner.api.run import OnEvent, OnLine, Ready, run, run_spec, run_spec_async
-from runner.spec.load import read_data as read_yaml
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runner.api.check import check, explain, tools
+    from runner.api.options import Control, RunOptions, RunResult
+    from runner.api.prepare import Prepared, prepare
+    from runner.api.run import OnEvent, OnLine, Ready, run, run_spec, run_spec_async
+    from runner.spec.load import read_data as read_yaml
 
 __all__ = [
     "Control",
@@ -22,3 +29,20 @@ __all__ = [
     "run_spec_async",
     "tools",
 ]
+
+# Imported when they are asked for: a check needs nothing of the loop.
+_HOMES = {
+    "runner.api.check": ("check", "explain", "tools"),
+    "runner.api.options": ("Control", "RunOptions", "RunResult"),
+    "runner.api.prepare": ("Prepared", "prepare"),
+    "runner.api.run": ("OnEvent", "OnLine", "Ready", "run", "run_spec", "run_spec_async"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read_yaml":
+        return importlib.import_module("runner.spec.load").read_data
+    for home, known in _HOMES.items():
+        if name in known:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from runner.api.check import POINTS
 from runner.api.live import Live, Names
 from runner.engine.hook import Hook, Hooks
 from runner.hooks import declarative
@@ -13,17 +14,6 @@ from runner.python_file import load_callable
 from runner.spec.loaded import Loaded
 from runner.spec.model import hook as model
 from runner.spec.template import Expression, Template
-
-POINTS = (
-    "transform_context",
-    "convert_to_llm",
-    "before_tool_call",
-    "after_tool_call",
-    "stop_after_turn",
-    "steering_messages",
-    "follow_up_messages",
-)
-"""The extension points that a spec has keys for."""
 
 
 def make_hooks(live: Live, loaded: Loaded, names: Names) -> Hooks:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from runner import bundled
 from runner.engine.contract import Model, Price, Provider, Retry, Tool
 from runner.error import UsageError, did_you_mean
-from runner.python_file import load_callable
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model.provider import ModelChoice
@@ -37,10 +36,12 @@ class Live:
     Args:
         environ: The environment that the run sees.
         workspace: Where programs run and file tools stay.
-        redactor: Is told each secret that becomes known.
+        redactor: Is told each secret that becomes known; None where nothing is run.
     """
 
-    def __init__(self, environ: Mapping[str, str], workspace: Path, redactor: LogRedactor) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], workspace: Path, redactor: LogRedactor | None
+    ) -> None:
         self._environ = environ
         self.workspace = workspace
         self._redactor = redactor
@@ -54,7 +55,8 @@ class Live:
         if not value or self._secrets.get(name) == value:
             return
         self._secrets[name] = value
-        self._redactor.add(name, value)
+        if self._redactor is not None:
+            self._redactor.add(name, value)
 
     def child_environment(self, folder: str) -> dict[str, str]:
         """The environment of a program that a spec in a folder starts."""
@@ -103,6 +105,8 @@ class Live:
             name = str(config.get("env", "api_key"))
             function = None
             if choice.api_key.python is not None:
+                from runner.python_file import load_callable
+
                 function = load_callable(choice.api_key.python, Path(loaded.folder_of(path)))
             if choice.api_key.env is not None:
                 self._secret_names.add(choice.api_key.env)
@@ -181,6 +185,8 @@ class Live:
         if isinstance(entry, CommandTool):
             return self._command(loaded, path, entry, names)
         if isinstance(entry, PythonTool):
+            from runner.python_file import load_callable
+
             folder = Path(loaded.folder_of(f"{path}.python"))
             return self._function(load_callable(entry.python, folder), loaded, entry)
         name = entry if isinstance(entry, str) else entry.use
@@ -188,6 +194,8 @@ class Live:
         if not name.isidentifier() or not file.is_file():
             known = sorted(each.stem for each in bundled.folder("tools").glob("*.py"))
             raise UsageError(f'there is no built-in tool "{name}"; {did_you_mean(name, known)}')
+        from runner.python_file import load_callable
+
         function = load_callable(f"{file}:{name}", file.parent)
         return self._function(function, loaded, None if isinstance(entry, str) else entry)
 

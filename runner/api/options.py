@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from runner.error import Status
 
 if TYPE_CHECKING:
+    import asyncio
+
     from runner.engine.run import Run
 
 
@@ -109,7 +110,9 @@ class Control:
 
     def _attach(self, run: Run) -> None:
         """Take hold of a run that is about to begin, in its loop's thread."""
-        self._run, self._loop = run, asyncio.get_running_loop()
+        from asyncio import get_running_loop
+
+        self._run, self._loop = run, get_running_loop()
         run.session.at_rest = self.at_rest
         for act in self._early:
             act(run)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -162,6 +161,8 @@ def now() -> str:
 
 def runner_version() -> str:
     """The version of pi-run that is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("pi-run")
     except PackageNotFoundError:

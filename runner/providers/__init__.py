@@ -44,6 +44,11 @@ def create(settings: ModelSettings, *, speaks: str | None = None) -> Provider:
     return _plug_in(name)(settings)
 
 
+def exists(name: str) -> bool:
+    """Whether there is a provider of this name."""
+    return name in _MODULES or name in names()
+
+
 def names() -> list[str]:
     """The names of all providers that there are, sorted."""
     return sorted({*_MODULES, *_plug_ins().names})

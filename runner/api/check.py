@@ -1,0 +1,188 @@
+"""What can be known of a spec without running it: nothing of the loop is imported for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.error import Fault, SpecError, UsageError
+from runner.spec.decode import to_json
+from runner.spec.load import load
+from runner.spec.loaded import Loaded
+
+if TYPE_CHECKING:
+    from runner.api.live import Live
+    from runner.api.options import RunOptions
+
+POINTS = (
+    "transform_context",
+    "convert_to_llm",
+    "before_tool_call",
+    "after_tool_call",
+    "stop_after_turn",
+    "steering_messages",
+    "follow_up_messages",
+)
+"""The extension points that a spec has keys for."""
+
+
+def check(path: str, options: RunOptions | None = None) -> list[Fault]:
+    """All that is wrong with a spec, or should be looked at, as far as it can be known.
+
+    Raises:
+        UsageError: if there is no such file, or an option is wrong.
+    """
+    try:
+        loaded = load(path, sets=changes_of(options))
+    except SpecError as error:
+        return error.faults
+    return target_faults(loaded) + loaded.warnings
+
+
+def explain(path: str, options: RunOptions | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A spec as JSON, defaulted, and those that it uses by the path that names each.
+
+    Raises:
+        SpecError: with all that is wrong with the spec.
+        UsageError: if there is no such file, or an option is wrong.
+    """
+    loaded = load(path, sets=changes_of(options))
+    return _named(loaded), {at: _named(other) for at, other in loaded.agents.items()}
+
+
+def _named(loaded: Loaded) -> dict[str, Any]:
+    return {**to_json(loaded.spec), "name": loaded.name}
+
+
+def tools(path: str | None = None) -> list[dict[str, Any]]:
+    """The tools of a spec, or the built-in ones, each with its schema and where it comes from.
+
+    Raises:
+        SpecError: with all that is wrong with the spec.
+    """
+    if path is None:
+        return []
+    loaded = load(path)
+    if faults := target_faults(loaded):
+        raise SpecError(faults)
+    live = _edges()
+    return [_tool(loaded, index, live) for index in range(len(loaded.spec.tools))]
+
+
+def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:
+    from runner.spec.inputs import parameters
+    from runner.spec.model.tool import AgentTool
+
+    path, entry = f"tools[{index}]", loaded.spec.tools[index]
+    source = f"built-in {entry}" if isinstance(entry, str) else loaded.where(path)
+    if isinstance(entry, AgentTool):
+        other = loaded.agents[f"{path}.agent"]
+        about = entry.description or other.spec.description or f"Ask {other.name}."
+        schema: Mapping[str, Any] = parameters(other.spec.inputs)
+        name = entry.name or other.name
+    else:
+        tool = live.tool(loaded, path, entry, {})
+        name, about, schema = tool.name, tool.description, tool.parameters
+    return {"name": name, "description": about, "parameters": dict(schema), "source": source}
+
+
+# --- what a spec names ----------------------------------------------------------------------------
+
+
+def target_faults(loaded: Loaded) -> list[Fault]:
+    """What is wrong with what a spec, and all that it uses, names: tools, hooks, providers."""
+    faults: list[Fault] = []
+    for each in loaded.everything():
+        faults += _tool_faults(each)
+        faults += _python_faults(each)
+        faults += _provider_faults(each)
+    return faults
+
+
+def _tool_faults(loaded: Loaded) -> Iterator[Fault]:
+    from runner.spec.model.tool import AgentTool, PythonTool
+
+    taken: dict[str, int] = {}
+    for index, entry in enumerate(loaded.spec.tools):
+        path = f"tools[{index}]"
+        try:
+            if isinstance(entry, AgentTool):
+                name = entry.name or loaded.agents[f"{path}.agent"].name
+            else:
+                name = _edges().tool(loaded, path, entry, {}).name
+        except UsageError as error:
+            part = f"{path}.python" if isinstance(entry, PythonTool) else path
+            yield loaded.fault(part, str(error))
+            continue
+        if name in taken:
+            first = f"tools[{taken[name]}]"
+            message = f'there is a tool "{name}" already, {first}; give one another name'
+            yield loaded.fault(path, message)
+        taken.setdefault(name, index)
+
+
+def _python_faults(loaded: Loaded) -> Iterator[Fault]:
+    """What is wrong with the Python of hooks and keys."""
+    spec = loaded.spec
+    named = [
+        (f"hooks.{point}[{n}].python", hook.python)
+        for point in POINTS
+        for n, hook in enumerate(getattr(spec.hooks, point))
+    ]
+    for path, choice in _models(loaded):
+        if choice.api_key is not None:
+            named.append((f"{path}.api_key.python", choice.api_key.python))
+    for path, target in named:
+        if target is None:
+            continue
+        from runner.python_file import load_callable
+
+        try:
+            load_callable(target, Path(loaded.folder_of(path)))
+        except UsageError as error:
+            yield loaded.fault(path, str(error))
+
+
+def _provider_faults(loaded: Loaded) -> Iterator[Fault]:
+    for path, choice in _models(loaded):
+        if choice.provider == "scripted":
+            continue
+        from runner import providers
+        from runner.error import did_you_mean
+
+        if not providers.exists(choice.provider):
+            known = did_you_mean(choice.provider, providers.names())
+            message = f'there is no provider "{choice.provider}"; {known}'
+            yield loaded.fault(f"{path}.provider", message)
+
+
+def _models(loaded: Loaded) -> Iterator[tuple[str, Any]]:
+    yield "model", loaded.spec.model
+    for n, choice in enumerate(loaded.spec.model.fallback):
+        yield f"model.fallback[{n}]", choice
+
+
+def _edges() -> Live:
+    from runner.api.live import Live
+
+    return Live({}, Path.cwd(), None)
+
+
+def changes_of(options: RunOptions | None) -> list[str | tuple[str, Any]]:
+    """The changes that options make to a spec.
+
+    Raises:
+        UsageError: for a model that is not named as it must be.
+    """
+    if options is None:
+        return []
+    changes: list[str | tuple[str, Any]] = [f"{path}={text}" for path, text in options.sets]
+    if options.model is not None:
+        provider, slash, model = options.model.partition("/")
+        if not slash or not provider or not model:
+            raise UsageError(
+                f"--model {options.model}: write PROVIDER/ID, such as openai/gpt-5-mini"
+            )
+        changes += [("model.provider", provider), ("model.id", model)]
+    return changes
