@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from runner.error import LogError, PiRunError, ProviderError, SpecError, UsageError
     from runner.toolkit.context import ToolContext
     from runner.toolkit.decorator import tool
+    from runner.toolkit.python import from_function
 
 __all__ = [
     "Agent",
@@ -51,6 +52,7 @@ __all__ = [
     "ToolContext",
     "ToolResult",
     "UsageError",
+    "from_function",
     "run_spec",
     "run_spec_async",
     "tool",
@@ -81,6 +83,7 @@ _HOMES = {
     "ToolContext": "runner.toolkit.context",
     "ToolResult": "runner.engine.contract",
     "UsageError": "runner.error",
+    "from_function": "runner.toolkit.python",
     "run_spec": "runner.api",
     "run_spec_async": "runner.api",
     "tool": "runner.toolkit.decorator",
