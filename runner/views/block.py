@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.views.escape import one_line, visible
@@ -33,32 +33,37 @@ def compact(value: Any) -> str:
     return visible(text.replace("\n", "␊"))
 
 
-def content(
-    blocks: Iterable[Mapping[str, Any]], indent: str = "    ", limit: int | None = None
-) -> Iterator[str]:
+def content(blocks: Any, indent: str = "    ", limit: int | None = None) -> Iterator[str]:
     """All of a message's or a result's content but its tool calls.
 
     Args:
-        blocks: As they stand in the log; kinds that are not known are named.
+        blocks: As they stand in the log. Of a role that is not known they can be anything; what is
+            no block is left out, and kinds that are not known are named.
         indent: What each line begins with.
         limit: How many characters of each text are shown. None: all.
     """
-    for block in blocks:
-        kind = block["type"]
-        if kind == "text":
-            yield from indented(block["text"], indent, limit)
-        elif kind == "thinking":
-            text = "(not shown by the provider)" if block.get("redacted") else block["text"]
-            yield from indented(f"thinking: {text}", indent, limit)
+    for block in _blocks(blocks):
+        kind, text = block["type"], block.get("text")
+        if kind == "thinking" and block.get("redacted"):
+            yield f"{indent}thinking: (not shown by the provider)"
+        elif kind in ("text", "thinking") and isinstance(text, str):
+            yield from indented(text if kind == "text" else f"thinking: {text}", indent, limit)
         elif kind == "image":
-            yield f"{indent}({one_line(block['mime_type'])}, {len(block['data']) * 3 // 4:,} bytes)"
+            size = len(str(block.get("data", ""))) * 3 // 4
+            yield f"{indent}({one_line(str(block.get('mime_type')))}, {size:,} bytes)"
         elif kind != "tool_call":
             yield f"{indent}({one_line(kind)})"
 
 
-def calls(blocks: Iterable[Mapping[str, Any]], indent: str = "    ") -> Iterator[str]:
+def calls(blocks: Any, indent: str = "    ") -> Iterator[str]:
     """The tool calls of an answer, a line each."""
-    for block in blocks:
+    for block in _blocks(blocks):
         if block["type"] == "tool_call":
-            call = f"{one_line(block['name'])} {compact(block['arguments'])}"
-            yield f"{indent}calls {call} ({one_line(block['id'])})"
+            call = f"{one_line(str(block.get('name')))} {compact(block.get('arguments'))}"
+            yield f"{indent}calls {call} ({one_line(str(block.get('id')))})"
+
+
+def _blocks(blocks: Any) -> Iterator[Mapping[str, Any]]:
+    for block in blocks if isinstance(blocks, list) else ():
+        if isinstance(block, Mapping) and isinstance(block.get("type"), str):
+            yield block

@@ -136,14 +136,16 @@ def _prompt(context: Context) -> str:
 def _tools(context: Context) -> str:
     if context.tools is None:
         return "not in this log"
-    return ", ".join(one_line(str(tool["name"])) for tool in context.tools) or "none"
+    return ", ".join(one_line(str(tool.get("name"))) for tool in context.tools) or "none"
 
 
 def _message(message: Message, sign: str = "") -> Iterator[str]:
-    role = one_line(str(message["role"]))
-    if role == "tool_result":
-        role += f" of {one_line(message['tool_name'])} ({one_line(message['tool_call_id'])})"
-        role += ", an error" if message["is_error"] else ""
-    yield f"{sign}{one_line(message['id'])} {role}:"
-    yield from content(message["content"], f"{sign}    ")
-    yield from calls(message["content"], f"{sign}    ")
+    # What stood before the first prompt comes from the plan, in which nothing is sure.
+    given, role, name, call = (
+        one_line(str(message.get(key, ""))) for key in ("id", "role", "tool_name", "tool_call_id")
+    )
+    of = f" of {name} ({call})" if role == "tool_result" else ""
+    error = ", an error" if message.get("is_error") else ""
+    yield f"{sign}{given} {role}{of}{error}:"
+    yield from content(message.get("content"), f"{sign}    ")
+    yield from calls(message.get("content"), f"{sign}    ")

@@ -28,8 +28,8 @@ class Account:
         """
         self._write = write
         self._limit = None if whole else SHOWN
-        self._open: dict[tuple[str, str], dict[int, tuple[str, list[str]]]] = {}
-        """By agent and message: the kind and the pieces of each block of an answer."""
+        self._open: dict[str | None, dict[int, tuple[str, list[str]]]] = {}
+        """By agent: the kind and the pieces of each block of the answer that has not ended."""
 
     def event(self, event: Event) -> None:
         """Show an event. Types that it doesn't know are left out."""
@@ -39,8 +39,8 @@ class Account:
 
     def finish(self) -> None:
         """Show what was broken off, after the last event."""
-        for (agent, _), blocks in self._open.items():
-            self._put(agent or None, _broken_off(blocks))
+        for agent, blocks in self._open.items():
+            self._put(agent, _broken_off(blocks))
         self._open.clear()
 
     def _put(self, agent: str | None, lines: Iterator[str]) -> None:
@@ -70,9 +70,7 @@ class Account:
             yield f"  messages before the prompt: {len(history)}"
 
     def _run_resume(self, event: Event) -> Iterator[str]:
-        for blocks in self._open.values():
-            yield from _broken_off(blocks)
-        self._open.clear()
+        self.finish()
         yield f"resumed after line {event['at_seq'] + 1}: {one_line(event['reason'])}"
         for what in ("kept", "rerun", "unknown", "not_started"):
             if event[what]:
@@ -99,11 +97,11 @@ class Account:
 
     def _message_start(self, event: Event) -> Iterator[str]:
         if event["message"]["role"] == "assistant":
-            self._open[_key(event, event["message"]["id"])] = {}
+            self._open[event.get("agent")] = {}
         yield from ()
 
     def _message_update(self, event: Event) -> Iterator[str]:
-        blocks = self._open.get(_key(event, event["message_id"]))
+        blocks = self._open.get(event.get("agent"))
         if blocks is not None:
             delta = event["delta"]
             kind, pieces = blocks.setdefault(delta["index"], (delta["kind"], []))
@@ -115,11 +113,11 @@ class Account:
     def _message_end(self, event: Event) -> Iterator[str]:
         message = event["message"]
         if message["role"] == "assistant":
-            self._open.pop(_key(event, message["id"]), None)
+            self._open.pop(event.get("agent"), None)
             yield from self._answer(message)
         elif message["role"] != "tool_result":  # which stands with its call's end
             yield f"  {one_line(message['role'])}:"
-            yield from content(message["content"])
+            yield from content(message.get("content"))
 
     def _answer(self, message: Event) -> Iterator[str]:
         stop, usage = message["stop_reason"], message["usage"]
@@ -167,8 +165,7 @@ class Account:
 
     def _message_queued(self, event: Event) -> Iterator[str]:
         yield f"  queued as {event['queue']}, by {one_line(event['source'])}:"
-        if isinstance(blocks := event["message"].get("content"), list):
-            yield from content(blocks)
+        yield from content(event["message"].get("content"))
 
     def _tool_unavailable(self, event: Event) -> Iterator[str]:
         yield f"tool {one_line(event['tool'])} is not available: {one_line(event['reason'], 400)}"
@@ -192,10 +189,6 @@ class Account:
             yield from indented(compact(event["output"]), "  output: ", self._limit)
         if event.get("redactions"):
             yield f"  values taken out of this log: {event['redactions']:,}"
-
-
-def _key(event: Event, message_id: str) -> tuple[str, str]:
-    return event.get("agent", ""), message_id
 
 
 def _value(value: Any) -> str:
