@@ -10,20 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runner.error import Fault, did_you_mean
-from runner.spec import inputs
+from runner.spec import inputs, marked
 from runner.spec.decode import shape_of
-from runner.spec.file import Unreadable, locate, must_exist
-from runner.spec.json_schema import problem_of
 from runner.spec.loaded import EnvironmentUse, Loaded
 from runner.spec.mark import (
     AgentFile,
     EnvironmentName,
     Expression,
-    File,
-    Program,
-    Regex,
-    Schema,
-    Target,
     Template,
     Text,
 )
@@ -74,15 +67,13 @@ class Check:
             AgentFile: self._agent,
             EnvironmentName: self._environment_name,
             Expression: self._text,
-            File: self._file,
-            Program: self._program,
-            Regex: self._regex,
-            Schema: self._schema,
-            Target: self._target,
             Template: self._text,
         }
         for found in self._found:
-            table[type(found.mark)](found)
+            if check := table.get(type(found.mark)):
+                check(found)
+            else:
+                self._faults += marked.faults(found)
         for index, task in self._task_nodes():
             self._given_inputs(index, task)
         self._expected()
@@ -109,15 +100,19 @@ class Check:
 
     def _inputs(self) -> None:
         """Defaults and options fit their types; where a text is wanted it is as written."""
-        for name, known in self._loaded.inputs.items():
+        declared = self._node("inputs")
+        for name, node in declared.entries.items() if isinstance(declared, MapNode) else ():
             path = join("inputs", name)
+            known = self._loaded.inputs.get(name) or _alone(node)
+            if known is None:
+                continue
             if known.enum is not None:
                 options = list(self._items(join(path, "enum")))
                 only_type = Input(type=known.type)
-                known.enum = [self._given(only_type, node, place) for place, node in options]
-            node = self._node(join(path, "default"))
-            if node is not None and INVALID not in (known.enum or ()):
-                known.default = self._given(known, node, join(path, "default"))
+                known.enum = [self._given(only_type, item, place) for place, item in options]
+            default = self._node(join(path, "default"))
+            if default is not None and INVALID not in (known.enum or ()):
+                known.default = self._given(known, default, join(path, "default"))
 
     def _given(self, known: Input, node: Node, path: str) -> Any:
         """The value of a node for an input, or a fault."""
@@ -234,25 +229,6 @@ class Check:
                 default = self._loaded.environment_defaults.get(name)
                 self._loaded.environment.append(EnvironmentUse(name, path, place, default))
 
-    def _regex(self, found: Found) -> None:
-        node = found.node
-        try:
-            re.compile(getattr(node, "text", ""))
-        except (re.error, OverflowError, RecursionError) as error:
-            self._fault(node.place, found.path, f"it is no regular expression: {error}")
-
-    def _schema(self, found: Found) -> None:
-        value = shape_of(Any).read(found.node, found.path, Decoding([], lambda *_: None))
-        if value is not INVALID and (problem := problem_of(value)):
-            steps, message = problem
-            path, node = found.path, found.node
-            for step in steps:
-                below = child(node, step)
-                if below is None:
-                    break
-                path, node = join(path, step), below
-            self._fault(node.place, path, f"this is no valid JSON Schema: {message}")
-
     def _agent(self, found: Found) -> None:
         node = found.node
         if not isinstance(node, ScalarNode):
@@ -273,42 +249,13 @@ class Check:
         name = getattr(node, "text", "")
         self._loaded.environment.append(EnvironmentUse(name, found.path, node.place, default))
 
-    def _file(self, found: Found) -> None:
-        if isinstance(found.node, ScalarNode):
-            self._must_exist(found.node.text, found.node.place, found.path)
 
-    def _program(self, found: Found) -> None:
-        items = found.node.items if isinstance(found.node, ListNode) else []
-        if not items:
-            self._fault(found.node.place, found.path, "it is empty; name a program")
-            return
-        name = getattr(items[0], "text", "")
-        if name.startswith(("./", "../")) and is_plain(name):
-            self._must_exist(name, items[0].place, join(found.path, 0))
-
-    def _target(self, found: Found) -> None:
-        """A file of Python is there; what is in it is for a later stage."""
-        node = found.node
-        if not isinstance(node, ScalarNode):
-            return
-        file, colon, name = node.text.rpartition(":")
-        if not colon:
-            file, name = node.text, ""
-        is_file = file.endswith(".py") or "/" in file
-        if is_file and not name:
-            message = f"the function is missing; write {file}:NAME"
-            self._fault(node.place, found.path, message)
-        elif is_file:
-            self._must_exist(file, node.place, found.path)
-        elif not re.fullmatch(r"[\w.]+", file) or ("." not in node.text and not colon):
-            message = f'"{node.text}" is no function; write FILE.py:NAME, or package.module:NAME'
-            self._fault(node.place, found.path, message)
-
-    def _must_exist(self, name: str, place: Place, path: str) -> None:
-        try:
-            must_exist(locate(place.source.folder, name))
-        except Unreadable as error:
-            self._fault(place, path, str(error))
+def _alone(node: Node) -> Input | None:
+    """An input of a spec that has faults elsewhere; None where it has some itself."""
+    if not isinstance(node, MapNode):
+        return None
+    known = shape_of(Input).read(node, "", Decoding([], lambda *_: None))
+    return known if isinstance(known, Input) else None
 
 
 def _inside(node: ScalarNode, line: int) -> tuple[Place, str]:

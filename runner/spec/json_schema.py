@@ -32,6 +32,8 @@ def problem_of(schema: Any) -> tuple[list[str | int], str] | None:
         return [], "it is nested too deeply"
     if error is None:
         return None
+    while error.context:  # of several ways in which it could be right, the one it comes closest to
+        error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator != "type"))
     return list(error.absolute_path), error.message
 
 

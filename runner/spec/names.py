@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from jinja2 import TemplateSyntaxError, nodes
 
-from runner.error import did_you_mean
+from runner.error import did_you_mean, nearest
 from runner.spec.sandbox import SANDBOX
 from runner.spec.scope import Scope
 
@@ -61,7 +61,10 @@ def look_at(
     except RecursionError:
         use.problems.append(Problem("the template is nested too deeply", 1))
         return use
-    _Look(tree, scope, not_yet, use).at(tree)
+    try:
+        _Look(tree, scope, not_yet, use).at(tree)
+    except RecursionError:
+        use.problems.append(Problem("the template is nested too deeply", 1))
     return use
 
 
@@ -141,7 +144,9 @@ class _Look:
 
     def _known(self, node: nodes.Node, kind: str, name: str, known: Mapping[str, object]) -> None:
         if name not in known:
-            self._tell(node, f'no {kind} is called "{name}"; {did_you_mean(name, known)}')
+            near = nearest(name, known)
+            hint = f'; did you mean "{near}"?' if near else ""
+            self._tell(node, f'no {kind} is called "{name}"{hint}')
 
     def _attr_filter(self, node: nodes.Filter) -> None:
         if node.name == "attr" and node.args and isinstance(node.args[0], nodes.Const):

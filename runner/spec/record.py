@@ -116,10 +116,10 @@ class ModelShape(Shape):
             for key in given[1:]:
                 message = f'it can\'t stand beside "{given[0]}"; one of {either(one_of)} is needed'
                 into.faults.append(node.keys[key].fault(join(path, key), message))
-            if not given and not misspelt.intersection(one_of):
+            if not given and not misspelt:
                 into.fault(node, path, f"one of {either(one_of)} is needed")
         any_of = self.rule("any_of")
-        if any_of and not misspelt.union(here).intersection(any_of):
+        if any_of and not misspelt and not set(here).intersection(any_of):
             into.fault(node, path, f"{either(any_of)} is needed")
         if needs := self.rule("needs"):
             key, table = needs
@@ -162,11 +162,17 @@ class UnionShape(Shape):
         tags = {model.rule("tag"): model for model in self.models}
         given = [key for key in node.entries if key in tags]
         if given:
-            return tags[given[0]].decode(node, path, into)
-        known = {key for model in self.models for key in model.keys}
+            for key in given[1:]:
+                message = f'it can\'t stand beside "{given[0]}"; one of {either(tags)} is needed'
+                into.faults.append(node.keys[key].fault(join(path, key), message))
+            entries = {key: item for key, item in node.entries.items() if key not in given[1:]}
+            value = tags[given[0]].decode(MapNode(node.place, entries, node.keys), path, into)
+            return INVALID if given[1:] else value
+        known = dict.fromkeys(key for model in self.models for key in model.keys)
         for key in node.entries:
             near = None if key in known else nearest(key, [*known])
             if near in tags:
                 return tags[near].decode(node, path, into)
-        check_keys(node, path, known, into)
+        if check_keys(node, path, known, into):
+            return INVALID
         return into.fault(node, path, f"one of {either(tags)} is needed")

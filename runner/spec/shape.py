@@ -17,6 +17,9 @@ from runner.error import Fault, nearest
 from runner.spec.mark import Included, Mark, Min, Pattern
 from runner.spec.node import ListNode, MapNode, Node, ScalarNode, join
 
+MAX_NUMBER = 10**15
+"""No number of a spec is larger: a longer one is a slip, and arithmetic with it goes wrong."""
+
 INVALID: Final[Any] = object()
 """Stands for a value that could not be made."""
 
@@ -122,10 +125,10 @@ class NumberShape(Shape):
         """The number as it is written: 0 stays 0 where 0.0 could stand."""
         value: Any = node.value if isinstance(node, ScalarNode) else None
         bound = self.bound
-        endless = isinstance(value, float) and not math.isfinite(value)
-        if endless or (
-            bound and (value <= bound.least if bound.exclusive else value < bound.least)
-        ):
+        low = bound and (value <= bound.least if bound.exclusive else value < bound.least)
+        if value > MAX_NUMBER:
+            return into.fault(node, path, f"{shown(node)} is too large")
+        if low or math.isnan(value):
             return into.fault(node, path, f"{self.wanted} is needed, not {shown(node)}")
         return value
 

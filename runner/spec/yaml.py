@@ -12,17 +12,14 @@ import yaml
 
 from runner.error import Fault
 from runner.spec.node import Node, Place, Source
+from runner.spec.stand_in import hide
 from runner.spec.yaml_tree import GiveUp, TreeBuilder
 
 MAX_BYTES = 1 << 20
 """The longest text that is read."""
 
 _UNREADABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# Line breaks of YAML 1.1 that are none in 1.2; they are hidden from the parser.
-_OLD_BREAKS = "\x85\u2028\u2029"
 _LOADER: Any = getattr(yaml, "CLoader", yaml.Loader)
-# JSON may write half of a character; libyaml's parser refuses it, and Python's does not.
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(data: bytes, source: Source, faults: list[Fault], path: str = "") -> Node | None:
@@ -40,11 +37,10 @@ def parse(data: bytes, source: Source, faults: list[Fault], path: str = "") -> N
     text = decode(data, source, faults, path)
     if text is None or not _is_readable(text, source, faults, path):
         return None
-    hidden = _hide_old_breaks(text)
-    builder = TreeBuilder(text, source, path, faults, {v: k for k, v in hidden.items()})
+    readable, reveal = hide(text)
+    builder = TreeBuilder(text, source, path, faults, reveal)
     try:
-        loader = yaml.Loader if _SURROGATE.search(text) else _LOADER
-        for event in yaml.parse(text.translate(hidden), Loader=loader):
+        for event in yaml.parse(readable, Loader=_LOADER):
             builder.take(event)
     except yaml.YAMLError as error:
         builder.syntax_fault(error)
@@ -84,11 +80,3 @@ def _is_readable(text: str, source: Source, faults: list[Fault], path: str) -> b
     message = f'the character {escape} is not allowed; write "{escape}", in double quotes'
     faults.append(place.fault(path, message))
     return False
-
-
-def _hide_old_breaks(text: str) -> dict[int, int]:
-    """Stand-ins, which the text has not, for line breaks that YAML 1.2 doesn't know."""
-    if text.isascii():
-        return {}
-    free = (code for code in range(0xE000, 0xF8FF) if chr(code) not in text)
-    return {ord(char): next(free) for char in _OLD_BREAKS if char in text}

@@ -6,6 +6,7 @@ So that no depth of nesting and no number of aliases costs more than its text do
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -66,7 +67,12 @@ class TreeBuilder:
     """Makes a tree of a parser's events, one call each."""
 
     def __init__(
-        self, text: str, source: Source, path: str, faults: list[Fault], shown: dict[int, int]
+        self,
+        text: str,
+        source: Source,
+        path: str,
+        faults: list[Fault],
+        reveal: Callable[[str], str] | None,
     ) -> None:
         self.root: Node | None = None
         self._lines: list[str] | None = None
@@ -74,7 +80,7 @@ class TreeBuilder:
         self._source = source
         self._path = path
         self._faults = faults
-        self._shown = shown
+        self._reveal = reveal
         self._frames: list[_Frame] = []
         self._anchors: dict[str, tuple[Node, int, int] | None] = {}
         self._aliased = False
@@ -178,8 +184,8 @@ class TreeBuilder:
     def _scalar(self, event: Any) -> None:
         place = self._place(event.start_mark)
         text: str = event.value
-        if self._shown:
-            text = text.translate(self._shown)
+        if self._reveal:
+            text = self._reveal(text)
         node = ScalarNode(place, text, text)
         if event.implicit[0] or event.tag:
             self._interpret(node, event)

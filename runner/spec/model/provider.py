@@ -129,7 +129,7 @@ class ModelChoice(Map):
     """The GGUF file of a `local` model; by default the small one that is installed."""
     base_url: Text | None = None
     """The server's address; by default the provider's public one."""
-    api_key: ApiKey | None = None
+    api_key: Annotated[ApiKey, Private()] | None = None
     """Where the key comes from; by default the provider's usual environment name."""
     temperature: Amount | None = None
     """How freely the model chooses its words; by default what the server does by itself."""
