@@ -11,9 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runner.api.build import Builder
+from runner.api.check import changes_of
 from runner.api.live import Live
 from runner.api.options import Control, RunOptions, RunResult
-from runner.api.prepare import _changes, prepare
+from runner.api.prepare import prepare
 from runner.api.run import run
 from runner.error import PiRunError, TemplateError, UsageError, describe
 from runner.log.redact import LogRedactor
@@ -52,7 +53,7 @@ def needs(path: str, options: RunOptions) -> list[Need]:
         SpecError: with all that is wrong with the spec.
         UsageError: if there is no such file, or an option is wrong.
     """
-    top = load(path, sets=_changes(options))
+    top = load(path, sets=changes_of(options))
     found: dict[tuple[str, str], Need] = {}
     for loaded in top.everything():
         for need in _Search(loaded, options, is_top=loaded is top).run():
