@@ -6,10 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runner.api.check import check, explain, tools
     from runner.api.options import Control, RunOptions, RunResult
-    from runner.api.prepare import Prepared, prepare
-    from runner.api.run import OnEvent, OnLine, Ready, run, run_spec, run_spec_async
+    from runner.api.prepared import Prepared, prepare
+    from runner.api.runs import OnEvent, OnLine, Ready, run, run_spec, run_spec_async
+    from runner.api.static import check, explain, tools
     from runner.spec.load import read_data as read_yaml
 
 __all__ = [
@@ -32,10 +32,10 @@ __all__ = [
 
 # Imported when they are asked for: a check needs nothing of the loop.
 _HOMES = {
-    "runner.api.check": ("check", "explain", "tools"),
+    "runner.api.static": ("check", "explain", "tools"),
     "runner.api.options": ("Control", "RunOptions", "RunResult"),
-    "runner.api.prepare": ("Prepared", "prepare"),
-    "runner.api.run": ("OnEvent", "OnLine", "Ready", "run", "run_spec", "run_spec_async"),
+    "runner.api.prepared": ("Prepared", "prepare"),
+    "runner.api.runs": ("OnEvent", "OnLine", "Ready", "run", "run_spec", "run_spec_async"),
 }
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runner.api.build import Builder
-from runner.api.check import changes_of
 from runner.api.live import Live
 from runner.api.options import Control, RunOptions, RunResult
-from runner.api.prepare import prepare
-from runner.api.run import run
+from runner.api.prepared import prepare
+from runner.api.runs import run
+from runner.api.static import changes_of
 from runner.error import PiRunError, TemplateError, UsageError, describe
 from runner.log.redact import LogRedactor
 from runner.process import program_path

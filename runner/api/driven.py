@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.api.check import POINTS
 from runner.api.hooking import declared
 from runner.api.live import Live, Names, ToolEntry, model_id, model_of
+from runner.api.static import POINTS
 from runner.engine.contract import Model, Tool
 from runner.engine.hook import Hook, Hooks
 from runner.engine.plan import Finished, Verdict

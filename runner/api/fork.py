@@ -13,7 +13,7 @@ from runner.api.driven import Driven
 from runner.api.live import Live
 from runner.api.options import Control, RunResult
 from runner.api.replay import Recording, plan_of, start_of
-from runner.api.run import OnEvent, OnLine, now, result_of, runner_version
+from runner.api.runs import OnEvent, OnLine, now, result_of, runner_version
 from runner.engine.emit import Emitter
 from runner.engine.event import Event
 from runner.engine.run import Run

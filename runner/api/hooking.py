@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from runner.api.check import POINTS
 from runner.api.live import Live, Names
+from runner.api.static import POINTS
 from runner.engine.hook import Hook, Hooks
 from runner.hooks import declarative
 from runner.python_file import load_callable

@@ -20,7 +20,7 @@ from runner.api.replay import (
     resume_of,
     start_of,
 )
-from runner.api.run import OnEvent, OnLine, result_of
+from runner.api.runs import OnEvent, OnLine, result_of
 from runner.engine.emit import Emitter
 from runner.engine.event import Event, RunResume
 from runner.engine.plan import Plan

@@ -39,12 +39,28 @@ def to_bytes(value: Any) -> bytes:
 
 
 def spliced(fields: Mapping[str, Any], parts: Mapping[str, bytes]) -> bytes:
-    """An object as JSON: fields, then parts that are JSON already. One copy of their bytes."""
-    head = to_bytes(dict(fields))[:-1]
-    pieces = [head]
-    for name, part in parts.items():
-        pieces += (b"," if len(head) > 1 or len(pieces) > 1 else b"", to_bytes(name), b":", part)
+    """An object as JSON: fields, then parts, which are arrays and JSON already.
+
+    A field with the name of a part, which a spec's options may bring, adds its items to it (a tool
+    that the server runs itself), or stands in its place where it is no list.
+    """
+    rest = dict(fields)
+    added = {
+        name: _longer(part, rest.pop(name)) if name in rest else part
+        for name, part in parts.items()
+    }
+    pieces = [to_bytes(rest)[:-1]]
+    for name, part in added.items():
+        comma = b"," if rest or len(pieces) > 1 else b""
+        pieces += (comma, to_bytes(name), b":", part)
     return b"".join((*pieces, b"}"))
+
+
+def _longer(part: bytes, items: Any) -> bytes:
+    if not isinstance(items, list):
+        return to_bytes(items)
+    more = to_bytes(items)[1:]
+    return part[:-1] + (b"," if len(part) > 2 and len(more) > 1 else b"") + more
 
 
 def merged(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from runner.api.options import Control, RunOptions, RunResult
 from runner.api.plan_json import plan_json
-from runner.api.prepare import Prepared, prepare
+from runner.api.prepared import Prepared, prepare
 from runner.engine.contract import Clock
 from runner.engine.emit import Emitter
 from runner.engine.event import FORMAT, Event, RunStart

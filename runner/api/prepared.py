@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from runner.api.build import Builder
-from runner.api.check import changes_of, target_faults
 from runner.api.live import Live
 from runner.api.options import RunOptions
+from runner.api.static import changes_of, target_faults
 from runner.engine.plan import Plan
 from runner.error import Fault, SpecError, TemplateError, UsageError
 from runner.log.place import default_path, new_run_id
