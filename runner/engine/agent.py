@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from runner.engine.contract import Clock, Model, Tool
+from runner.engine.contract import Cancellation, Clock, Model, Tool
 from runner.engine.emit import Emitter, Listener
 from runner.engine.limit import Meter
 from runner.engine.loop import NoTasks, run_loop
@@ -14,6 +17,7 @@ from runner.engine.message import AssistantMessage, Message, as_message
 from runner.engine.options import AgentOptions, Ending
 from runner.engine.queue import MessageQueue
 from runner.engine.session import Session
+from runner.engine.work import outlast
 
 Prompt = str | Mapping[str, Any]
 """A text, ``{role, text}``, or a message in the log's form."""
@@ -95,7 +99,9 @@ class Agent:
         self._emitter = Emitter(self._clock)
         self._session = Session(options, self._emitter, Meter(options.limits), self._clock)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._running: asyncio.Future[Ending] | None = None
+        self._thread: int | None = None
+        self._idle: asyncio.Future[None] | None = None
+        """There while the agent runs, done when it rests."""
         self.state = AgentState(self._session)
         """What the agent is and does right now."""
 
@@ -107,9 +113,13 @@ class Agent:
 
         Raises:
             RuntimeError: if the agent is running: steer it, or queue a follow-up.
+            ValueError: for what is no message.
         """
         several = [prompt] if isinstance(prompt, str | Mapping) else prompt
-        return await self._run([as_message(one) for one in several], None)
+        prompts = [as_message(one) for one in several]
+        if not prompts:
+            raise ValueError("a prompt needs at least one message")
+        return await self._run(prompts, None)
 
     async def continue_(self) -> AssistantMessage | None:
         """Go on from the history as it is, or with what is queued: steering before follow-ups.
@@ -124,8 +134,8 @@ class Agent:
         if session.context[-1]["role"] != "assistant":
             return await self._run([], None)
         for queue in (session.steering, session.follow_up):
-            if taken := queue.drain():
-                return await self._run(taken, queue)
+            if len(queue):
+                return await self._run([], queue)
         raise RuntimeError("the agent has answered and nothing is queued; prompt it")
 
     def steer(self, message: Prompt) -> None:
@@ -139,8 +149,19 @@ class Agent:
     def abort(self) -> None:
         """Stop the stream and the tools that are running. Nothing happens if none is."""
         loop = self._loop
-        if loop is not None and self._running is not None:
-            loop.call_soon_threadsafe(self._session.abort, Ending("aborted", "it was aborted"))
+        if loop is None:
+            return
+        stop = partial(self._abort, self._session.cancellation)
+        if threading.get_ident() == self._thread:
+            stop()
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing runs
+                loop.call_soon_threadsafe(stop)
+
+    def _abort(self, run: Cancellation) -> None:
+        # From another thread, a run may have ended, and the next begun, before this is called.
+        if run is self._session.cancellation:
+            self._session.abort(Ending("aborted", "it was aborted"))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with each event; gives back what ends that."""
@@ -148,8 +169,8 @@ class Agent:
 
     async def wait_for_idle(self) -> None:
         """Wait until the agent rests."""
-        if self._running is not None:
-            await asyncio.wait({self._running})
+        while self._idle is not None:
+            await asyncio.wait((self._idle,))
 
     def reset(self) -> None:
         """Forget the history and both queues.
@@ -159,30 +180,40 @@ class Agent:
         """
         self._refuse_while_running()
         self._session.replace_history(())
-        self._session.steering.clear()
-        self._session.follow_up.clear()
+        self._session.queues.clear()
         self._session.ending = None
 
     def _refuse_while_running(self) -> None:
-        if self._running is not None:
+        if self._idle is not None:
             raise RuntimeError("the agent is running; use steer() or follow_up(), or abort()")
 
     async def _run(
         self, prompts: Sequence[Message], queue: MessageQueue | None
     ) -> AssistantMessage | None:
         self._refuse_while_running()
-        session = self._session
-        session.begin()
-        session.meter = Meter(session.options.limits)
-        self._loop = asyncio.get_running_loop()
+        session, loop = self._session, asyncio.get_running_loop()
+        session.begin_anew()
+        self._emitter.begin_again()
+        self._loop, self._thread = loop, threading.get_ident()
+        self._idle = loop.create_future()
+        timer = session.limit_time(0.0)
         # A task of its own: when the caller is cancelled, the run still comes to its end.
-        self._running = asyncio.ensure_future(run_loop(session, prompts, NoTasks(), queue))
+        running = asyncio.ensure_future(run_loop(session, prompts, NoTasks(), queue))
+        cancelled = False
+
+        def cancel() -> None:
+            nonlocal cancelled
+            cancelled = True
+            session.cancelled()
+
         try:
-            session.ending = await asyncio.shield(self._running)
-        except asyncio.CancelledError:
-            session.abort(Ending("aborted", "it was cancelled"))
-            session.ending = await self._running
-            raise
+            await outlast(running, cancel)
+            session.ending = running.result()
         finally:
-            self._running = None
+            if timer is not None:
+                timer.cancel()
+            self._idle.set_result(None)
+            self._loop = self._idle = None
+        if cancelled:
+            raise asyncio.CancelledError
         return session.last_answer

@@ -51,9 +51,10 @@ class ContextDigest:
             sent: Any = {key: message[key] for key in _SENT if key in message}  # type: ignore[literal-required]
             if redactor is not None:
                 sent = redactor.value(sent)
+            text = canonical(sent)
             if self._seen:
                 self._hash.update(b",")
-            self._hash.update(canonical(sent))
+            self._hash.update(text)
             self._seen.append(message)
         whole = self._hash.copy()
         whole.update(b"]," + canonical(rest)[1:])

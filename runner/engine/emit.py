@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import Any, cast
 
 from runner.engine.contract import Clock, Redactor
@@ -44,6 +46,7 @@ class Emitter:
         self._sink = sink
         self._listeners: tuple[Listener, ...] = ()
         self._owed: deque[Awaitable[None]] = deque()
+        self._settling: asyncio.Task[None] | None = None
         self._streams: dict[str, dict[int, str]] = {}
         self._told_once: set[Hashable] = set()
         self.redactor = redactor
@@ -62,10 +65,12 @@ class Emitter:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; gives back what takes it off."""
-        self._listeners = (*self._listeners, listener)
+        # An object of its own, since the same listener may be added twice.
+        own = partial(listener)
+        self._listeners = (*self._listeners, own)
 
         def unsubscribe() -> None:
-            self._listeners = tuple(one for one in self._listeners if one is not listener)
+            self._listeners = tuple(one for one in self._listeners if one is not own)
 
         return unsubscribe
 
@@ -100,17 +105,33 @@ class Emitter:
         self._told_once.clear()
 
     async def settle(self) -> None:
-        """Wait for what listeners gave to be awaited, in order."""
-        while self._owed:
-            try:
-                await self._owed.popleft()
-            except Exception as error:
-                _report(error)
+        """Wait for what listeners gave to be awaited, one after the other.
+
+        Those who wait may be cancelled; a listener is not.
+        """
+        while self.owes:
+            await asyncio.wait((self.settling(),))
+
+    def settling(self) -> asyncio.Future[None]:
+        """What awaits it, however many wait for that."""
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.ensure_future(self._settle())
+        return self._settling
 
     @property
     def owes(self) -> bool:
         """Whether there is something to `settle`."""
-        return bool(self._owed)
+        return bool(self._owed) or (self._settling is not None and not self._settling.done())
+
+    async def _settle(self) -> None:
+        while self._owed:
+            try:
+                await self._owed.popleft()
+            except asyncio.CancelledError as error:
+                if not cast("asyncio.Task[None]", asyncio.current_task()).cancelling():
+                    _report(error)
+            except Exception as error:
+                _report(error)
 
     def _deliver(self, event: Event, path: str | None) -> Event:
         head: dict[str, Any] = {"seq": self.seq, "t": round(self._clock.now() - self._started, 3)}
@@ -131,7 +152,7 @@ class Emitter:
             except Exception as error:
                 _report(error)
             else:
-                if owed is not None:
+                if owed is not None and inspect.isawaitable(owed):
                     self._owed.append(owed)
         return stamped
 
@@ -161,7 +182,7 @@ class Emitter:
                 )
 
 
-def _report(error: Exception) -> None:
+def _report(error: BaseException) -> None:
     """Report what a listener raised by asyncio's own means: the run goes on."""
     asyncio.get_running_loop().call_exception_handler(
         {"message": "A listener of a run's events raised", "exception": error}

@@ -27,8 +27,16 @@ class Hook:
 
     async def __call__(self, *args: Any) -> Any:
         """Call it, and await what is to be awaited."""
-        given = self.call(*args)
-        return await given if inspect.isawaitable(given) else given
+        try:
+            given = self.call(*args)
+            return await given if inspect.isawaitable(given) else given
+        except SystemExit as error:
+            # It would end the event loop, and with it every run.
+            raise RuntimeError(f"it tried to end the program, exit code {error.code}") from error
+
+
+class HookStopped(Exception):  # noqa: N818 - it did not fail: nobody let it come to its end
+    """A hook was stopped by an abort."""
 
 
 HookList = Callable[..., Any] | Sequence[Hook | Callable[..., Any]]

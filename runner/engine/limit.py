@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
-from runner.engine.message import Usage, add_usage, no_usage, tokens_of
+from runner.engine.message import Usage, add_usage, no_usage, tokens_of, usage_since
 
 
 @dataclass(slots=True)
@@ -33,8 +35,11 @@ class Reached(NamedTuple):
     limit: str
     value: float
     allowed: float | None
-    owner: int = 0
-    """Tells the meters apart whose limit it is."""
+    owner: int
+    """The number of the meter whose limit it is."""
+
+
+_numbers = count(1)
 
 
 class Meter:
@@ -46,6 +51,7 @@ class Meter:
         "cost_usd",
         "depth",
         "limits",
+        "number",
         "parent",
         "tool_calls",
         "turns",
@@ -55,6 +61,8 @@ class Meter:
 
     def __init__(self, limits: Limits, parent: Meter | None = None) -> None:
         self.limits = limits
+        self.number = next(_numbers)
+        """Tells it from all other meters."""
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.turns = 0
@@ -102,7 +110,7 @@ class Meter:
             if allowed is not None and meter.tool_calls >= allowed:
                 meter.calls_refused += 1
                 asked = meter.tool_calls + meter.calls_refused
-                return Reached("tool_calls", asked, allowed, id(meter))
+                return Reached("tool_calls", asked, allowed, meter.number)
         for meter in lineage:
             meter.tool_calls += 1
         return None
@@ -113,17 +121,51 @@ class Meter:
             limits = meter.limits
             tokens = tokens_of(meter.usage)
             if limits.turns is not None and meter.turns >= limits.turns:
-                return Reached("turns", meter.turns, limits.turns, id(meter))
+                return Reached("turns", meter.turns, limits.turns, meter.number)
             if limits.tool_calls is not None and meter.calls_refused:
                 value = meter.tool_calls + meter.calls_refused
-                return Reached("tool_calls", value, limits.tool_calls, id(meter))
+                return Reached("tool_calls", value, limits.tool_calls, meter.number)
             if limits.tokens is not None and tokens >= limits.tokens:
-                return Reached("tokens", tokens, limits.tokens, id(meter))
+                return Reached("tokens", tokens, limits.tokens, meter.number)
             if limits.cost_usd is not None and meter.cost_usd >= limits.cost_usd:
-                return Reached("cost_usd", round(meter.cost_usd, 12), limits.cost_usd, id(meter))
+                return Reached("cost_usd", round(meter.cost_usd, 12), limits.cost_usd, meter.number)
         return None
+
+    def mark(self) -> Mark:
+        """What is used so far, for counting from here on."""
+        return Mark(self, self.turns, len(self.calls), self.usage.copy(), self.cost)
 
     @property
     def cost(self) -> float | None:
         """The cost in USD; None where a part of it is not known."""
         return None if self.unpriced else round(self.cost_usd, 12)
+
+
+@dataclass(slots=True)
+class Mark:
+    """What a meter showed at some point; what was used since."""
+
+    meter: Meter
+    turns_before: int = 0
+    calls_before: int = 0
+    usage_before: Usage = field(default_factory=no_usage)
+    cost_before: float | None = 0.0
+
+    def turns(self) -> int:
+        """How many turns there were since."""
+        return self.meter.turns - self.turns_before
+
+    def calls(self) -> Sequence[tuple[str, dict[str, Any] | str]]:
+        """The calls since, by name and arguments."""
+        return self.meter.calls[self.calls_before :]
+
+    def usage(self) -> Usage:
+        """The usage since."""
+        return usage_since(self.usage_before, self.meter.usage)
+
+    def cost(self) -> float | None:
+        """The cost since in USD; None where a part of it is not known."""
+        now = self.meter.cost
+        if now is None or self.cost_before is None:
+            return None
+        return round(now - self.cost_before, 12)

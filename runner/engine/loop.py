@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Any, Protocol
 
+from runner.engine.hook_call import poll, run_hook
 from runner.engine.limit import Reached
-from runner.engine.message import AssistantMessage, Message, text_of, tool_calls_of
+from runner.engine.message import AssistantMessage, Message, StopReason, text_of, tool_calls_of
 from runner.engine.model_call import call_model
-from runner.engine.options import Ending
+from runner.engine.options import Ending, limit_ending
 from runner.engine.queue import MessageQueue
 from runner.engine.session import Session, current
 from runner.engine.tool_call import run_tool_calls
@@ -66,37 +69,49 @@ async def run_loop(
 ) -> Ending:
     """Run an agent from its start to its end.
 
-    ``prompts`` may be empty: it then goes on with its history. ``queue`` is where they were taken
-    from, if they were, and where they go back to if the run ends before they joined the history.
+    Every start has its end, whatever happens in between, and nothing is raised.
 
-    Every start has its end, whatever happens in between.
+    Args:
+        session: The agent.
+        prompts: What it is told first; it goes on with its history where there are none.
+        tasks: What it is run for.
+        queue: What it is told first is taken from here, where there are no prompts.
     """
     current.set(session)
     first = len(session.history)
+    session.last_answer = session.stopping = None
     session.emit({"type": "agent_start"})
     session.started = True
     session.schedule(turn=0)
     try:
         ending = await _turns(session, prompts, tasks, queue)
     except PiRunError as error:
-        ending = Ending("error", describe(error))
+        ending = session.aborted_as or Ending("error", describe(error))
+    except asyncio.CancelledError:
+        session.cancelled()
+        ending = session.aborted_as or Ending("aborted")
     except Exception as error:
         ending = Ending("error", f"{type(error).__name__}: {describe(error)}", bug=error)
     _close_turn(session)
     ending = await tasks.end(ending)
     if ending.limit is not None:
         _tell_limit(session, ending.limit)
-    session.tell_news()
+    queued = session.last_queued()
     session.emit(
         {
             "type": "agent_end",
-            "stop_reason": session.last_answer["stop_reason"] if session.last_answer else None,
+            "stop_reason": _stop_reason(session.last_answer),
             "message_ids": [message["id"] for message in session.history[first:]],
-            "queued": session.queued(),
+            "queued": queued,
         }
     )
     await session.settle()
     return ending
+
+
+def _stop_reason(answer: AssistantMessage | None) -> StopReason | None:
+    # One that a history began with may have none.
+    return answer.get("stop_reason") if answer is not None else None
 
 
 async def _turns(
@@ -109,33 +124,60 @@ async def _turns(
     if reached := session.reached():
         return limit_ending(reached)
     pending: Sequence[Message] = [*prompts, *begun]
+    more = _asks(session, pending, queue)
     opening = True
     while True:
-        more = True
         while more:
             turn = await _turn(session, pending, queue, opening=opening)
             if isinstance(turn, Ending):
                 return turn
             opening = False
-            await session.poll(session.steering)
-            more = turn or len(session.steering) > 0
+            await poll(session, session.steering)
+            more = turn is not _Next.REST or len(session.steering) > 0
             if more and (reached := session.reached()):
                 return limit_ending(reached)
-            pending, queue = session.steering.drain(), session.steering
+            pending, queue = (), None if turn is _Next.SAME else session.steering
         after = await _follow_ups(session, tasks)
         if isinstance(after, Ending):
             return after
         pending, queue = after
+        more = True
+
+
+def _asks(session: Session, pending: Sequence[Message], queue: MessageQueue | None) -> bool:
+    """Whether there is something for the model to answer when an agent starts.
+
+    There is nothing when it goes on after a last answer, and nobody has said anything since.
+    """
+    if pending or queue is not None or len(session.steering) or not session.context:
+        return True
+    last = session.context[-1]
+    if last["role"] != "assistant" or last.get("stop_reason") == "length":
+        return True
+    return bool(last.get("paused") or tool_calls_of(last))
+
+
+class _Next(Enum):
+    """What comes after a turn, unless the run ends with it."""
+
+    REST = auto()
+    """Nothing, unless something is queued."""
+    ASK = auto()
+    """Another one: the model is to see the results of its calls."""
+    SAME = auto()
+    """Another one with no message between: the provider paused the turn."""
 
 
 async def _turn(
     session: Session, pending: Sequence[Message], queue: MessageQueue | None, *, opening: bool
-) -> bool | Ending:
-    """One turn. Gives whether the model is to be asked again, or how the run ends here."""
+) -> _Next | Ending:
+    """One turn. Gives what comes next, or how the run ends here."""
     _begin_turn(session)
-    await session.take(pending, queue)
-    if opening:
-        await session.take(session.steering.drain(), session.steering)
+    await session.take(pending)
+    if queue is not None:
+        await session.take_from(queue)
+    if opening and queue is not session.steering:
+        await session.take_from(session.steering)
     answer = await call_model(session)
     batch = None
     if answer["stop_reason"] not in ("error", "aborted"):
@@ -146,7 +188,9 @@ async def _turn(
         return ending
     if await _stops(session, answer):
         return Ending("ok")
-    return bool(batch and batch.calls and not batch.terminate) or bool(answer.get("paused"))
+    if batch and batch.calls:
+        return _Next.REST if batch.terminate else _Next.ASK
+    return _Next.SAME if answer.get("paused") else _Next.REST
 
 
 async def _follow_ups(
@@ -157,19 +201,28 @@ async def _follow_ups(
     if isinstance(review, Ending):
         return review
     if not review:
-        await session.poll(session.follow_up)
-        if session.at_rest is not None and not len(session.follow_up):
-            await session.at_rest()
+        await poll(session, session.follow_up)
+        await _rest(session)
         if session.aborted_as is not None:
             return session.aborted_as
-    if (review or len(session.follow_up)) and (reached := session.reached()):
+    queue = session.steering if len(session.steering) else session.follow_up
+    if (review or len(queue)) and (reached := session.reached()):
         return limit_ending(reached)
     if review:
         return review, None
-    if queued := session.follow_up.drain():
-        return queued, session.follow_up
+    if len(queue):
+        return (), queue
     after = await tasks.next()
     return after if isinstance(after, Ending) else (after, None)
+
+
+async def _rest(session: Session) -> None:
+    """Let those who may still want something say so, where nothing is queued."""
+    if session.at_rest is None or len(session.follow_up) or len(session.steering):
+        return
+    work = asyncio.ensure_future(session.at_rest())
+    if await session.attend(work) and not work.cancelled():
+        work.result()
 
 
 def _begin_turn(session: Session) -> None:
@@ -212,7 +265,9 @@ def _ending(session: Session, answer: AssistantMessage) -> Ending | None:
         return session.stopping
     if answer["stop_reason"] == "length" and not tool_calls_of(answer):
         allowed = session.model.parameters.get("max_output_tokens")
-        return limit_ending(Reached("output", answer["usage"]["output"], allowed))
+        return limit_ending(
+            Reached("output", answer["usage"]["output"], allowed, session.meter.number)
+        )
     return None
 
 
@@ -225,15 +280,9 @@ async def _stops(session: Session, answer: AssistantMessage) -> bool:
         "message": answer,
     }
     for hook in session.hooks["stop_after_turn"]:
-        if await session.run_hook("stop_after_turn", hook, turn):
+        if await run_hook(session, "stop_after_turn", hook, turn):
             return True
     return False
-
-
-def limit_ending(reached: Reached) -> Ending:
-    """The ending of a run that may not go on."""
-    allowed = "" if reached.allowed is None else f" of {reached.allowed:g}"
-    return Ending("limit", f"the limit {reached.limit}{allowed} is reached", reached)
 
 
 def _tell_limit(session: Session, reached: Reached) -> None:

@@ -184,6 +184,18 @@ def tokens_of(usage: Usage) -> int:
     return usage["input"] + usage["output"] + usage["cache_read"] + usage["cache_write"]
 
 
+ROLES = ("user", "assistant", "tool_result", "custom")
+
+_FIELDS = {
+    "text": ("text",),
+    "thinking": ("text",),
+    "image": ("mime_type", "data"),
+    "tool_call": ("id", "name", "arguments"),
+    "provider": ("provider", "data"),
+}
+"""What a block of each type has."""
+
+
 def as_message(item: Any) -> Message:
     """A message from a text, from ``{role, text}``, or from a message in the log's form.
 
@@ -192,11 +204,32 @@ def as_message(item: Any) -> Message:
     """
     if isinstance(item, str):
         return user_message(item)
-    if isinstance(item, Mapping) and isinstance(item.get("role", "user"), str):
-        role = item.get("role", "user")
-        if isinstance(item.get("text"), str):
-            text = {"id": "", "role": role, "content": [{"type": "text", "text": item["text"]}]}
-            return cast("Message", text)
-        if isinstance(item.get("content"), list):
-            return cast("Message", {"id": "", "role": role, **item})
-    raise ValueError(f"a text, {{role, text}} or a message is needed, not {item!r:.80}")
+    if not isinstance(item, Mapping):
+        raise ValueError(f"a text, {{role, text}} or a message is needed, not {item!r:.80}")
+    role = item.get("role", "user")
+    if role not in ROLES:
+        raise ValueError(f"a message's role is one of {', '.join(ROLES)}, not {role!r:.80}")
+    if isinstance(item.get("text"), str):
+        return cast("Message", {"id": "", "role": role, "content": [text_block(item["text"])]})
+    check_content(item.get("content"))
+    return cast("Message", {"id": "", "role": role, **item})
+
+
+def check_content(content: Any) -> None:
+    """Make sure that something is a list of blocks.
+
+    Raises:
+        ValueError: where it is not.
+    """
+    if not isinstance(content, list):
+        raise ValueError(f"a content is a list of blocks, not {content!r:.80}")
+    for block in content:
+        kind = block.get("type") if isinstance(block, Mapping) else None
+        fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+        if fields is None:
+            known = ", ".join(_FIELDS)
+            raise ValueError(f"a block has a type, one of {known}; this has none: {block!r:.80}")
+        if missing := [field for field in fields if field not in block]:
+            raise ValueError(f'a block of type {kind} needs "{missing[0]}": {block!r:.80}')
+        if not isinstance(block.get("text", ""), str):
+            raise ValueError(f"a block's text is a string: {block!r:.80}")

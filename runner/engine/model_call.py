@@ -12,9 +12,17 @@ from runner.engine.answer import Answer
 from runner.engine.contract import Interrupted, Model, ModelRequest, Stop, TextDelta
 from runner.engine.digest import digest_of, tools_as_json
 from runner.engine.event import Event
-from runner.engine.message import AssistantMessage, ErrorInfo, Message, tool_calls_of
+from runner.engine.hook_call import run_hook
+from runner.engine.message import (
+    ROLES,
+    AssistantMessage,
+    ErrorInfo,
+    Message,
+    as_message,
+    tool_calls_of,
+)
 from runner.engine.session import Session
-from runner.error import ProviderError, describe
+from runner.error import HookError, PiRunError, ProviderError, RunError, describe
 
 FIRST_DELAY = 0.5
 """Seconds before the second request of a call; doubled for each one after it."""
@@ -29,9 +37,11 @@ async def call_model(session: Session) -> AssistantMessage:
     the stop reason ``error`` or ``aborted``.
 
     Raises:
-        HookError: if a hook of the context or the key failed.
+        PiRunError: if a hook of the context or the key failed, or the context is not JSON.
     """
-    context = await _context(session)
+    context = await _context_unless_aborted(session)
+    if context is None:
+        return _ModelCall(session, 0, session.model, (), 1).end(aborted=True)
     models = [session.model, *session.options.fallback]
     attempt = 0
     for place, model in enumerate(models):
@@ -75,6 +85,9 @@ class _ModelCall:
         self._attempt = attempt
         self._answer = Answer(model.provider.name, model.id, session)
         self._aborted = False
+        self._sent = False
+        self._over = False
+        """Whether nobody waits for its answer any more."""
 
     @property
     def begun(self) -> bool:
@@ -82,35 +95,37 @@ class _ModelCall:
         return bool(self._answer.id)
 
     async def run(self) -> ProviderError | Interrupted | None:
-        """Make the request and stream its answer. Gives the fault, if it is one."""
+        """Make the request and stream its answer. Gives the fault, if it is one.
+
+        Raises:
+            PiRunError: if a hook failed, or the request can't be told.
+        """
         session = self._session
-        task = asyncio.ensure_future(self._request())
-        off = session.cancellation.on_cancel(task.cancel)
+        work = asyncio.ensure_future(self._request())
         session.streaming = self._answer.so_far
-        try:
-            await task
-        except asyncio.CancelledError:
+        done = await session.attend(work)
+        session.streaming = None
+        self._over = True
+        if done and not work.cancelled():
+            error = work.exception()
+            if error is None:
+                return None
             if not session.cancellation.cancelled:
-                task.cancel()
-                raise
-            self._aborted = True
-            # An answer that nobody let come to its end is one that was not asked for.
-            session.requests[self._place] = max(0, session.requests.get(self._place, 0) - 1)
-        except (ProviderError, Interrupted) as error:
-            return error
-        except Exception as error:  # a provider is a plug-in: what it lets out is its fault
-            if type(error).__module__.startswith("runner."):
-                raise
-            return ProviderError(
-                f"{type(error).__name__}: {describe(error)}", "protocol", retryable=False
-            )
-        finally:
-            off()
-            session.streaming = None
+                if isinstance(error, ProviderError | Interrupted):
+                    return error
+                if self.begun:
+                    self.end(ProviderError(describe(error), "protocol"))
+                raise error
+        elif not session.cancellation.cancelled:
+            return ProviderError("the provider cancelled its own stream", "protocol")
+        self._aborted = True
+        # An answer that nobody let come to its end is one that was not asked for.
+        if self._sent:
+            session.requests[self._place] -= 1
         return None
 
     async def _request(self) -> None:
-        session, model = self._session, self._model
+        session, model, answer = self._session, self._model, self._answer
         request = ModelRequest(
             messages=self._context,
             system_prompt=session.system_prompt,
@@ -120,16 +135,32 @@ class _ModelCall:
             number=session.requests.get(self._place, 0),
             output_schema=session.options.output_schema,
         )
+        if session.cancellation.cancelled:
+            return
+        told = _request_event(session, model, request, self._attempt)
         session.requests[self._place] = request.number + 1
-        session.emit(_request_event(session, model, request, self._attempt))
-        async with aclosing(cast("Any", model.provider.stream(request))) as stream:
-            await self._read(stream)
+        self._sent = True
+        session.emit(told)
+        try:
+            async with aclosing(cast("Any", model.provider.stream(request))) as stream:
+                await self._read(stream)
+        except (PiRunError, Interrupted):
+            # After the terminal mark only its cleanup failed: the answer is whole.
+            if answer.stop is None:
+                raise
+        except Exception as error:  # a provider is a plug-in: what it lets out is its fault
+            if answer.stop is None:
+                raise ProviderError(
+                    f"{type(error).__name__}: {describe(error)}", "protocol", retryable=False
+                ) from error
 
     async def _read(self, stream: Any) -> None:
         """Take the stream's events as they come, until its terminal mark."""
         session, answer = self._session, self._answer
         emit, emitter = session.emit, session.emitter
         async for event in stream:
+            if self._over:
+                return
             if type(event) is Stop:
                 answer.stop = event
                 return
@@ -166,18 +197,41 @@ class _ModelCall:
         return message
 
 
+async def _context_unless_aborted(session: Session) -> Sequence[Message] | None:
+    try:
+        context = () if session.cancellation.cancelled else await _context(session)
+    except HookError:
+        if not session.cancellation.cancelled:
+            raise
+    return None if session.cancellation.cancelled else context
+
+
 async def _context(session: Session) -> Sequence[Message]:
     """What the model is to read: the history, as the hooks want it."""
     transforms, converts = session.hooks["transform_context"], session.hooks["convert_to_llm"]
     if not transforms and not converts:
         return session.context
-    messages: Any = [m for m in session.history if not _failed(m)]
+    messages: list[Message] = [m for m in session.history if not _failed(m)]
     for point, hooks in (("transform_context", transforms), ("convert_to_llm", converts)):
         for hook in hooks:
-            given = await session.run_hook(point, hook, messages)
+            # A list of its own, so that one that fails half-way has changed nothing.
+            given = await run_hook(session, point, hook, list(messages), read=_messages)
             messages = messages if given is None else given
-    messages = [m if "id" in m else {**m, "id": ""} for m in messages if m["role"] != "custom"]
-    return cast("list[Message]", messages)
+    return [m for m in messages if m["role"] != "custom"]
+
+
+def _messages(given: Any) -> list[Message] | None:
+    """What a hook of the context gave, as messages."""
+    if given is None:
+        return None
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"a list of messages is needed, not {given!r:.80}")
+    return [m if _is_known(m) else as_message(m) for m in given]
+
+
+def _is_known(message: Any) -> bool:
+    """Whether something is a message that may have been in a history, and can stay as it is."""
+    return isinstance(message, dict) and "id" in message and message.get("role") in ROLES
 
 
 def _failed(message: Message) -> bool:
@@ -186,39 +240,46 @@ def _failed(message: Message) -> bool:
 
 async def _api_key(session: Session, model: Model) -> str | None:
     for hook in session.hooks["api_key"]:
-        key = await session.run_hook("api_key", hook, model.provider.name, model.id)
+        key = await run_hook(session, "api_key", hook, model.provider.name, model.id)
         if key is not None:
             return str(key)
     if model.api_key is None:
         return None
-    given = model.api_key()
-    return await given if inspect.isawaitable(given) else given
+    try:
+        given = model.api_key()
+        return await given if inspect.isawaitable(given) else given
+    except ProviderError:
+        raise
+    except Exception as error:
+        raise ProviderError(f"there is no key: {describe(error)}", "auth") from error
 
 
 def _request_event(session: Session, model: Model, request: ModelRequest, attempt: int) -> Event:
     redactor = session.emitter.redactor
-    system: Any = request.system_prompt
-    if redactor is not None:
-        system = redactor.value(system)
-    tools = tools_as_json(request.tools)
     parameters: dict[str, Any] = dict(model.parameters)
     if request.output_schema is not None:
         parameters["output_schema"] = request.output_schema
-    rest = {
+    rest: Any = {
         "model": model.id,
         "parameters": parameters,
         "provider": model.provider.name,
-        "system": system,
-        "tools": tools,
+        "system": request.system_prompt,
+        "tools": tools_as_json(request.tools),
     }
+    if redactor is not None:
+        rest = redactor.value(rest)
+    try:
+        digest = session.digest.of(request.messages, rest, redactor)
+    except (TypeError, ValueError) as error:
+        raise RunError(f"what the model is to read is not JSON: {describe(error)}") from error
     return {
         "type": "model_request",
         "model": model.id,
         "provider": model.provider.name,
         "attempt": attempt,
-        "context_digest": session.digest.of(request.messages, rest, redactor),
-        "system_digest": digest_of(system),
-        "tools_digest": digest_of(tools),
+        "context_digest": digest,
+        "system_digest": digest_of(rest["system"]),
+        "tools_digest": digest_of(rest["tools"]),
         "context_change": session.digest.change(request.messages),
     }
 
@@ -240,16 +301,7 @@ async def _wait(session: Session, error: ProviderError, delay: float) -> bool:
     """
     if error.retry_after is None:
         delay *= 0.5 + 0.5 * session.clock.random()
-    task = asyncio.ensure_future(session.clock.sleep(delay))
-    off = session.cancellation.on_cancel(task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not session.cancellation.cancelled:
-            task.cancel()
-            raise
-    finally:
-        off()
+    await session.attend(asyncio.ensure_future(session.clock.sleep(delay)))
     return session.cancellation.cancelled
 
 

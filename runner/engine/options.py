@@ -28,6 +28,12 @@ class Ending:
     """What escaped where nothing should."""
 
 
+def limit_ending(reached: Reached) -> Ending:
+    """The ending of a run that may not go on."""
+    allowed = "" if reached.allowed is None else f" of {reached.allowed:g}"
+    return Ending("limit", f"the limit {reached.limit}{allowed} is reached", reached)
+
+
 @dataclass(slots=True)
 class Scheduled:
     """A steering message that is queued at a known point."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from runner.engine.limit import Meter
 from runner.engine.message import Message, Usage
 from runner.engine.options import AgentOptions, Ending
 from runner.error import Fault
@@ -117,6 +118,16 @@ class Plan:
     close: Sequence[Callable[[], Awaitable[None]]] = field(default_factory=tuple)
     """What is let go of when the plan has been run."""
 
+    async def let_go(self) -> Exception | None:
+        """Let go of all of it. Gives what was raised, which should be nothing."""
+        bug = None
+        for close in self.close:
+            try:
+                await close()
+            except Exception as error:
+                bug = bug or error
+        return bug
+
 
 @dataclass(slots=True)
 class Expected:
@@ -135,3 +146,5 @@ class Outcome:
     text: str = ""
     output: Any = None
     expected: list[Expected] = field(default_factory=list)
+    meter: Meter | None = None
+    """What it used; None where no agent was run."""

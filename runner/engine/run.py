@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from runner.engine.options import Ending
 from runner.engine.plan import Expected, Outcome, Plan
 from runner.engine.session import Session
 from runner.engine.sub_agent import AgentRun
+from runner.engine.work import outlast
 from runner.error import BUG, describe, exit_code
 
 
@@ -84,14 +86,31 @@ class Run:
         self._work.adopt(plan)
 
     async def _run(self) -> Ended:
-        await self._emitter.settle()
+        """Run it to its ``run_end``, also when this is cancelled: that ends it as aborted."""
+        cancelled = False
+
+        def cancel() -> None:
+            nonlocal cancelled
+            cancelled = True
+            self.session.cancelled()
+
+        running = asyncio.ensure_future(self._run_whole())
+        await outlast(running, cancel)
+        if cancelled:
+            raise asyncio.CancelledError
+        return running.result()
+
+    async def _run_whole(self) -> Ended:
+        await self.session.settle()
         try:
             outcome = await self._work.run()
-        finally:
-            for close in self._plan.close:
-                await close()
+        except asyncio.CancelledError:
+            outcome = Outcome(Ending("aborted", "it was cancelled"))
+        bug = await self._plan.let_go()
+        if bug is not None and outcome.ending.bug is None:
+            outcome.ending = Ending("error", f"it can't be closed: {describe(bug)}", bug=bug)
         event = self._emitter.emit(self._end(outcome))
-        await self._emitter.settle()
+        await self.session.settle()
         return Ended(cast("RunEnd", event), outcome.expected, outcome.ending.bug, self._log_error)
 
     def _end(self, outcome: Outcome) -> RunEnd:

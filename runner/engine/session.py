@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -11,12 +12,12 @@ from runner.engine.contract import Cancellation, Clock, Tool, ToolSchema
 from runner.engine.digest import ContextDigest
 from runner.engine.emit import Emitter
 from runner.engine.event import Event
-from runner.engine.hook import BY_DEFAULT, Hook, OnError
+from runner.engine.hook import Hook
 from runner.engine.limit import Meter, Reached
 from runner.engine.message import AssistantMessage, Message, as_message, user_message
-from runner.engine.options import AgentOptions, Ending
-from runner.engine.queue import MessageQueue, News
-from runner.error import HookError, describe
+from runner.engine.options import AgentOptions, Ending, limit_ending
+from runner.engine.queue import MessageQueue, MessageQueues, without_id
+from runner.engine.work import Attendance, outlast
 
 
 class Session:
@@ -48,9 +49,9 @@ class Session:
         self.tools: dict[str, Tool] = {tool.name: tool for tool in options.tools}
         self.hooks: dict[str, list[Hook]] = options.hooks.by_point()
         self.scheduled = list(options.scheduled)
-        self._news: News = deque()
-        self.steering = MessageQueue("steering", options.steering_mode, self._news)
-        self.follow_up = MessageQueue("follow_up", options.follow_up_mode, self._news)
+        self.queues = MessageQueues(options.steering_mode, options.follow_up_mode)
+        self.steering = self.queues.steering
+        self.follow_up = self.queues.follow_up
         self.cancellation = Cancellation()
         self.aborted_as: Ending | None = None
         """How an abort ends the run."""
@@ -59,7 +60,7 @@ class Session:
         self.ending: Ending | None = None
         """How the last run ended."""
         self.started = False
-        """Whether ``agent_start`` is out."""
+        """Whether ``agent_start`` is out, and ``agent_end`` is not."""
         self.turn = 0
         self.turn_open = False
         self.turn_first = 0
@@ -76,6 +77,8 @@ class Session:
         """How many requests were made of each model, by its place (0: the main model)."""
         self.agents: Counter[str] = Counter()
         """How many sub-agents of each name it had."""
+        self.sub_agents = 0
+        """How many are running."""
         self.digest = ContextDigest()
         self.last_answer: AssistantMessage | None = None
         self.history: list[Message] = []
@@ -93,6 +96,7 @@ class Session:
 
     def _begin_with(self, message: Message) -> None:
         """Take a message of the history that was before the start."""
+        message = as_message(message)
         given = str(message.get("id") or "")
         if given.startswith("m") and given[1:].isdigit():
             self._last_id = max(self._last_id, int(given[1:]))
@@ -107,32 +111,38 @@ class Session:
         self.tools = {tool.name: tool for tool in options.tools}
         self.hooks = options.hooks.by_point()
         self.meter.limits = options.limits
+        self.meter.calls_refused = 0
 
     # --- events -----------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
         """Hand an event to all, after what was queued since the last one."""
-        if self._news and self.started:
-            self.tell_news()
+        if self.started and self.queues.has_news:
+            for queue, source, message in self.queues.news():
+                self._tell_queued(queue, source, message)
         self.emitter.emit(event, self.path)
 
-    def tell_news(self) -> None:
-        """Tell what was queued since the last event."""
-        while self._news:
-            queue, source, message = self._news.popleft()
-            shown = {key: value for key, value in message.items() if key != "id"}
-            event: Event = {
-                "type": "message_queued",
-                "queue": queue,
-                "source": source,
-                "message": shown,
-            }
-            self.emitter.emit(event, self.path)
+    def last_queued(self) -> list[dict[str, Any]]:
+        """Tell what was queued last; what is in the queues now that the agent rests."""
+        news, queued = self.queues.last_news()
+        self.started = False
+        for queue, source, message in news:
+            self._tell_queued(queue, source, message)
+        return queued
+
+    def _tell_queued(self, queue: Any, source: str, message: Message) -> None:
+        event: Event = {
+            "type": "message_queued",
+            "queue": queue,
+            "source": source,
+            "message": without_id(message),
+        }
+        self.emitter.emit(event, self.path)
 
     async def settle(self) -> None:
         """Wait for listeners that want to be waited for."""
-        if self.emitter.owes:
-            await self.emitter.settle()
+        while self.emitter.owes:
+            await outlast(self.emitter.settling(), self.cancelled)
 
     # --- the history ------------------------------------------------------------------------------
 
@@ -163,14 +173,24 @@ class Session:
         self.emit({"type": "message_end", "message": message})
         return message["id"]
 
-    async def take(self, messages: Sequence[Message], queue: MessageQueue | None) -> None:
-        """Add messages one by one. After an abort the rest goes back to the queue."""
-        for n, message in enumerate(messages):
-            if self.cancellation.cancelled and queue is not None:
-                queue.put_back(messages[n:])
-                return
+    async def take(self, messages: Iterable[Message]) -> None:
+        """Add messages one by one."""
+        for message in messages:
             self.add(message)
             await self.settle()
+
+    async def take_from(self, queue: MessageQueue) -> None:
+        """Add what a queue gives, one by one. After an abort the rest stays in the queue."""
+        if self.cancellation.cancelled:
+            return
+        taken = deque(queue.drain())
+        try:
+            while taken and not self.cancellation.cancelled:
+                self.add(taken[0])
+                taken.popleft()
+                await self.settle()
+        finally:
+            queue.put_back(taken)
 
     def replace_history(self, messages: Iterable[Message]) -> None:
         """Begin with another history. Ids go on counting."""
@@ -184,14 +204,6 @@ class Session:
             if message["role"] == "assistant":
                 return cast("AssistantMessage", message)
         return None
-
-    def queued(self) -> list[dict[str, Any]]:
-        """What is in the queues."""
-        return [
-            {"queue": queue.name, "message": {k: v for k, v in message.items() if k != "id"}}
-            for queue in (self.steering, self.follow_up)
-            for message in queue.waiting()
-        ]
 
     # --- scheduled steering -----------------------------------------------------------------------
 
@@ -224,10 +236,16 @@ class Session:
         """The limit that forbids another model call."""
         allowed = self.options.limits.repeats
         if allowed is not None and self._call_repeats >= allowed:
-            return Reached("repeats", self._call_repeats, allowed)
+            return Reached("repeats", self._call_repeats, allowed, self.meter.number)
         return self.meter.reached()
 
     # --- stopping ---------------------------------------------------------------------------------
+
+    def begin_anew(self) -> None:
+        """Work again, with nothing of the limits used."""
+        self.begin()
+        self.meter = Meter(self.options.limits)
+        self._last_call, self._call_repeats = None, 0
 
     def begin(self) -> None:
         """Forget how the agent was stopped before: it is to work again."""
@@ -240,44 +258,47 @@ class Session:
             self.aborted_as = ending
             self.cancellation.cancel(ending.error or "the run was aborted")
 
+    def cancelled(self) -> None:
+        """Abort, since the task in which the agent runs is cancelled."""
+        self.abort(Ending("aborted", "it was cancelled"))
+
+    def limit_time(self, spent: float) -> asyncio.TimerHandle | None:
+        """Abort when the agent's time is up, of which some was spent already."""
+        seconds = self.meter.limits.seconds
+        if seconds is None:
+            return None
+        # The value is the limit itself: the exact time would differ from run to run.
+        ending = limit_ending(Reached("seconds", seconds, seconds, self.meter.number))
+        return self.clock.call_later(max(0.0, seconds - spent), lambda: self.abort(ending))
+
     @property
     def interrupted(self) -> bool:
         """Whether the calls of this turn that have not begun are to be skipped."""
         return self.options.interrupt and len(self.steering) > 0
 
-    # --- hooks ------------------------------------------------------------------------------------
+    # --- waiting ----------------------------------------------------------------------------------
 
-    async def run_hook(self, point: str, hook: Hook, *args: Any) -> Any:
-        """Call a hook where failing ends the run, unless its ``on_error`` is ``warn``.
+    async def attend(
+        self,
+        work: asyncio.Task[Any],
+        cancellation: Cancellation | None = None,
+        *,
+        patient: bool = False,
+    ) -> bool:
+        """Wait for a task. An abort stops it; if that does not end it soon, it is left behind.
 
-        Raises:
-            HookError: if it failed.
+        Args:
+            work: The task.
+            cancellation: Stops it instead of the agent's own.
+            patient: Whether a task that began after the abort has a grace time to do its work.
+
+        Returns:
+            Whether it is done.
         """
-        try:
-            return await hook(*args)
-        except Exception as error:
-            if self.hook_failed(point, hook, error) == "warn":
-                return None
-            raise HookError(f"the hook {point} failed: {describe(error)}") from error
-
-    def hook_failed(
-        self, point: str, hook: Hook, error: Exception, tool_call_id: str | None = None
-    ) -> OnError:
-        """Tell that a hook failed; what becomes of it."""
-        decided = hook.on_error or BY_DEFAULT.get(point, "fail")
-        event: dict[str, Any] = {"type": "hook_decision", "hook": point}
-        if tool_call_id is not None:
-            event["tool_call_id"] = tool_call_id
-        event |= {"action": "fail", "reason": describe(error), "on_error": decided}
-        self.emit(cast("Event", event))
-        return decided
-
-    async def poll(self, queue: MessageQueue) -> None:
-        """Ask a queue's suppliers for messages."""
-        point = f"{queue.name}_messages"
-        for hook in self.hooks[point]:
-            for item in await self.run_hook(point, hook) or ():
-                queue.put(as_message(item), "hook")
+        attendance = Attendance(work, self.options.grace, lambda: self.sub_agents > 0)
+        return await attendance.last(
+            cancellation or self.cancellation, self.cancelled, patient=patient
+        )
 
 
 current: ContextVar[Session] = ContextVar("current")

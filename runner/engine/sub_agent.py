@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runner.engine.contract import Cancellation, ToolResult, Update
-from runner.engine.limit import Meter, Reached
-from runner.engine.loop import limit_ending, run_loop
+from runner.engine.limit import Meter
+from runner.engine.loop import run_loop
 from runner.engine.message import user_message
 from runner.engine.options import Ending
 from runner.engine.plan import Expected, Finished, Outcome, Plan
 from runner.engine.session import Session, current
+from runner.engine.work import outlast
 from runner.engine.workflow import Workflow
+from runner.error import describe
 from runner.json_text import line
 
 
@@ -41,15 +43,11 @@ class AgentRun:
     async def run(self) -> Outcome:
         """Run it, or go on.
 
-        When it is cancelled, the run ends as aborted, with all its events, before that goes on.
+        When it is cancelled it ends as aborted, with all its events.
         """
         running = asyncio.ensure_future(self._run())
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            self.session.abort(Ending("aborted", "it was cancelled"))
-            await running
-            raise
+        await outlast(running, self.session.cancelled)
+        return running.result()
 
     async def _run(self) -> Outcome:
         workflow, session = self.workflow, self.session
@@ -64,7 +62,7 @@ class AgentRun:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-        outcome = Outcome(ending, workflow.text, workflow.output, workflow.expected)
+        outcome = Outcome(ending, workflow.text, workflow.output, workflow.expected, session.meter)
         if ending.status == "ok":
             await _expect(self.plan, session, outcome)
         return outcome
@@ -72,15 +70,9 @@ class AgentRun:
     def limit_time(self) -> None:
         """End the run when its time is up, counted from now on or from the run's start."""
         session = self.session
-        seconds = session.meter.limits.seconds
         if self._timer is not None:
             self._timer.cancel()
-        if seconds is None:
-            return
-        # The value is the limit itself: the exact time would differ from run to run.
-        reached = Reached("seconds", seconds, seconds, id(session.meter))
-        left = max(0.0, seconds - (session.emitter.elapsed if session.path is None else 0.0))
-        self._timer = session.clock.call_later(left, lambda: session.abort(limit_ending(reached)))
+        self._timer = session.limit_time(session.emitter.elapsed if session.path is None else 0.0)
 
 
 async def _expect(plan: Plan, session: Session, outcome: Outcome) -> None:
@@ -142,12 +134,16 @@ class SubAgent:
         off = parent.cancellation.on_cancel(
             lambda: session.abort(parent.aborted_as or Ending("aborted", "it was aborted"))
         )
+        parent.sub_agents += 1
         try:
-            return await self.work.run()
+            outcome = await self.work.run()
         finally:
+            parent.sub_agents -= 1
             off()
-            for close in self.work.plan.close:
-                await close()
+            bug = await self.work.plan.let_go()
+        if bug is not None and outcome.ending.bug is None:
+            outcome.ending = Ending("error", f"it can't be closed: {describe(bug)}", bug=bug)
+        return outcome
 
 
 def _deepest(meter: Meter) -> int | None:
@@ -193,7 +189,7 @@ class AgentTool:
         agent = sub_agent(self.bind(params), parent)
         outcome = Outcome(agent) if isinstance(agent, Ending) else await agent.run()
         ending = outcome.ending
-        if ending.status == "denied":
+        if ending.status == "denied" or ending.bug is not None:
             parent.stopping = ending
         if ending.status != "ok":
             said = f"\nIt said so far: {outcome.text}" if outcome.text else ""

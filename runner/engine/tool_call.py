@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, cast
 
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.engine.event import Event, Result
-from runner.engine.message import AssistantMessage, ToolCallBlock, text_block, tool_calls_of
+from runner.engine.hook import HookStopped
+from runner.engine.hook_call import call_hook, hook_failed
+from runner.engine.message import (
+    AssistantMessage,
+    ToolCallBlock,
+    check_content,
+    text_block,
+    tool_calls_of,
+)
 from runner.engine.options import Ending
 from runner.engine.session import Session
+from runner.engine.work import outlast
 from runner.error import describe
-from runner.json_text import canonical
+from runner.json_text import canonical, line
 
 CUT = "Not run: the answer was cut at its length limit before it was whole. Make a shorter call."
 SKIPPED = "Skipped: a new message came before this call was begun. Read it before you go on."
@@ -43,12 +55,11 @@ async def run_tool_calls(session: Session, answer: AssistantMessage) -> Batch:
     if answer["stop_reason"] == "length":
         for call in calls:
             call.start()
-            await call.finish(ToolResult(CUT, is_error=True), ran=False)
+            await call.go(_error(CUT))
             call.tell_result()
     elif _sequential(session, calls):
         for call in calls:
-            refused = await call.prepare()
-            await call.finish(refused or await call.execute(), ran=refused is None)
+            await call.go(await call.prepare())
             call.tell_result()
     else:
         await _run_parallel(session, calls)
@@ -67,21 +78,26 @@ def _sequential(session: Session, calls: Sequence[_Call]) -> bool:
 
 async def _run_parallel(session: Session, calls: Sequence[_Call]) -> None:
     """Prepare the calls in order, run them at once, finish each as it is done."""
-    gate = asyncio.Semaphore(session.options.max_parallel_tools)
-
-    async def run(call: _Call) -> None:
-        async with gate:
-            refused = call.refused_late()
-            await call.finish(refused or await call.execute(), ran=refused is None)
-
-    ready = []
+    ready: deque[_Call] = deque()
     for call in calls:
         refused = await call.prepare()
         if refused is None:
             ready.append(call)
         else:
-            await call.finish(refused, ran=False)
-    await asyncio.gather(*(run(call) for call in ready))
+            await call.go(refused)
+
+    async def work() -> None:
+        while ready:
+            await ready.popleft().go()
+
+    at_once = min(len(ready), session.options.max_parallel_tools)
+    workers = asyncio.gather(*(work() for _ in range(at_once)), return_exceptions=True)
+    await outlast(workers, session.cancelled)
+    # Some are left where the workers were cancelled before they had begun.
+    await work()
+    for outcome in workers.result():
+        if isinstance(outcome, Exception):
+            raise outcome
 
 
 class _Call:
@@ -96,6 +112,8 @@ class _Call:
         self.tool: Tool | None = session.tools.get(self.name)
         self.arguments: dict[str, Any] = {}
         self.result = ToolResult("")
+        self._counted = b""
+        """The call and its result, as they count for ``repeats``."""
         self._seconds = 0.0
         self._stopped: str | None = None
 
@@ -117,10 +135,15 @@ class _Call:
         """Steps 1 to 4. Gives the result of a call that is not to be run."""
         self.start()
         await self.session.settle()
-        refused = self.refused_late() or self._find() or self._take_place() or self._check_said()
+        refused = self._refused_late() or self._find() or self._check_said()
         return refused or await self._before()
 
-    def refused_late(self) -> ToolResult | None:
+    async def go(self, refused: ToolResult | None = None) -> None:
+        """Steps 5 to 7, but for the result's message; of a call that is refused, the last."""
+        refused = refused or self._refused_late() or self._take_place()
+        await self._finish(refused or await self._execute(), ran=refused is None)
+
+    def _refused_late(self) -> ToolResult | None:
         """Why a call that has not begun is not run any more, if so."""
         session = self.session
         if session.cancellation.cancelled:
@@ -171,15 +194,18 @@ class _Call:
             call = {
                 "tool_name": self.name,
                 "tool_call_id": self.id,
-                "arguments": self.arguments,
+                # A copy: what stands in the history is not changed by a hook.
+                "arguments": deepcopy(self.arguments),
             }
             try:
-                decision = _decision(await hook(call), _BEFORE)
+                decision = _decision(await call_hook(self.session, hook, call), _BEFORE)
                 if decision.get("allow"):
                     return None
                 refused = self._follow(decision)
+            except HookStopped:
+                return self._refused_late()
             except Exception as error:
-                decided = self.session.hook_failed("before_tool_call", hook, error, self.id)
+                decided = hook_failed(self.session, "before_tool_call", hook, error, self.id)
                 refused = self._failed("before_tool_call", error, decided)
             if refused is not None:
                 return refused
@@ -199,6 +225,7 @@ class _Call:
             return None
         if not isinstance(arguments, dict):
             raise TypeError(f"arguments must be an object, not {arguments!r:.80}")
+        line(arguments)
         self._decided("before_tool_call", "rewrite", arguments=arguments)
         return self._check(arguments)
 
@@ -217,27 +244,18 @@ class _Call:
 
     # --- step 5 -----------------------------------------------------------------------------------
 
-    async def execute(self) -> ToolResult:
+    async def _execute(self) -> ToolResult:
         """Step 5: run the tool, for no longer than it may."""
         session, tool = self.session, cast("Tool", self.tool)
-        loop = asyncio.get_running_loop()
         started = session.clock.now()
-        cancellation = Cancellation()
-        task = asyncio.ensure_future(
-            tool.execute(self.id, self.arguments, self._updates(loop), cancellation)
-        )
-        ended: asyncio.Future[None] = loop.create_future()
-
-        def end(_: object = None) -> None:
-            if not ended.done():
-                ended.set_result(None)
+        # What the tool sees, and what stops it: a tool may look at the one and stop by itself.
+        cancellation, stop = Cancellation(), Cancellation()
 
         def cancel(reason: str) -> None:
             cancellation.cancel(reason)
-            task.cancel()
-            loop.call_later(session.options.grace, end)
+            stop.cancel(reason)
 
-        task.add_done_callback(end)
+        work = asyncio.ensure_future(self._work(tool, cancellation))
         timer = None
         if tool.timeout is not None:
             late = f"timed out after {tool.timeout:g} s"
@@ -245,15 +263,27 @@ class _Call:
         off = session.cancellation.on_cancel(
             lambda: cancel(session.cancellation.reason or "aborted")
         )
+        await session.attend(work, stop)
+        off()
+        if timer is not None:
+            timer.cancel()
+        self._seconds = session.clock.now() - started
+        self._stopped = cancellation.reason
+        return _outcome(work, cancellation.reason)
+
+    async def _work(self, tool: Tool, cancellation: Cancellation) -> ToolResult:
+        # A copy: what stands in the history is not changed by a tool.
+        arguments = deepcopy(self.arguments)
+        updates = self._updates(asyncio.get_running_loop())
         try:
-            await ended
-        finally:
-            off()
-            if timer is not None:
-                timer.cancel()
-            self._seconds = session.clock.now() - started
-            self._stopped = cancellation.reason
-        return _outcome(task, cancellation.reason)
+            result: Any = await tool.execute(self.id, arguments, updates, cancellation)
+        except SystemExit as error:
+            # It would end the event loop, and with it every run.
+            raise RuntimeError(f"it tried to end the program, exit code {error.code}") from error
+        if not isinstance(result, ToolResult):
+            raise TypeError(f"the tool gave no ToolResult, but {result!r:.80}")
+        _check_result(result)
+        return result
 
     def _updates(self, loop: asyncio.AbstractEventLoop) -> Update:
         here = threading.get_ident()
@@ -270,22 +300,25 @@ class _Call:
                 )
 
         def update(content: Any) -> None:
+            line(content)
             if threading.get_ident() == here:
                 tell(content)
             else:
-                loop.call_soon_threadsafe(tell, content)
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                    loop.call_soon_threadsafe(tell, content)
 
         return update
 
     # --- steps 6 and 7 ----------------------------------------------------------------------------
 
-    async def finish(self, result: ToolResult, *, ran: bool) -> None:
+    async def _finish(self, result: ToolResult, *, ran: bool) -> None:
         """Steps 6 and 7, but for the result's message."""
         session = self.session
         self.result = result
         await session.clock.turn_of(session.path, "tool_execution_end", self.id)
         if ran:
             await self._after()
+        self._counted = canonical([self.name, self.said, self.result.blocks()])
         session.pending_calls.discard(self.id)
         end: dict[str, Any] = {
             "type": "tool_execution_end",
@@ -308,17 +341,17 @@ class _Call:
             call = {
                 "tool_name": self.name,
                 "tool_call_id": self.id,
-                "arguments": self.arguments,
+                "arguments": deepcopy(self.arguments),
                 "result": {
-                    "content": self.result.blocks(),
-                    "details": self.result.details,
+                    "content": deepcopy(self.result.blocks()),
+                    "details": deepcopy(self.result.details),
                     "is_error": self.result.is_error,
                 },
             }
             try:
-                self._replace(_decision(await hook(call), _AFTER))
+                self._replace(_decision(await call_hook(self.session, hook, call), _AFTER))
             except Exception as error:
-                decided = self.session.hook_failed("after_tool_call", hook, error, self.id)
+                decided = hook_failed(self.session, "after_tool_call", hook, error, self.id)
                 self.result = self._failed("after_tool_call", error, decided) or self.result
 
     def _replace(self, decision: Mapping[str, Any]) -> None:
@@ -326,13 +359,14 @@ class _Call:
         if not decision:
             return
         old = self.result
-        content = decision.get("content", old.content)
-        self.result = ToolResult(
-            content if isinstance(content, str) else list(content),
+        new = ToolResult(
+            decision.get("content", old.content),
             decision.get("details", old.details),
             bool(decision.get("is_error", old.is_error)),
             bool(decision.get("terminate", old.terminate)),
         )
+        _check_result(new)
+        self.result = new
         self._decided("after_tool_call", "replace")
 
     def _told(self) -> Result:
@@ -355,7 +389,7 @@ class _Call:
         if self.result.details is not None:
             message["details"] = self.result.details
         session.turn_results.append(session.add(cast("Any", message)))
-        session.call_ended(canonical([self.name, self.said, message["content"]]))
+        session.call_ended(self._counted)
 
 
 def _outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
@@ -366,12 +400,26 @@ def _outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
         return _error(f"The tool was stopped: {reason or 'it was cancelled'}.")
     error = task.exception()
     if error is not None:
-        return _error(describe(error) if reason is None else f"{describe(error)} ({reason})")
+        # As it is: unlike a person's line on a screen, a result may have many.
+        said = str(error).strip() or type(error).__name__
+        return _error(said if reason is None else f"{said} ({reason})")
     result = task.result()
     if reason is None or result.complete:
         return result
-    said = [*result.blocks(), text_block(f"\nThe tool was stopped: {reason}.")]
-    return ToolResult(said, result.details, is_error=True)
+    stopped = text_block(f"\nThe tool was stopped: {reason}.")
+    return ToolResult([*result.blocks(), stopped], result.details, is_error=True)
+
+
+def _check_result(result: ToolResult) -> None:
+    """Make sure that a result can be told.
+
+    Raises:
+        TypeError: where it is not JSON; so for the next.
+        ValueError: where its content is no list of blocks.
+    """
+    blocks = result.blocks()
+    check_content(blocks)
+    line([blocks, result.details])
 
 
 def _error(text: str) -> ToolResult:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from runner.engine.loop import limit_ending
-from runner.engine.message import Message, Usage, text_of, usage_since, user_message
-from runner.engine.options import Ending
+from runner.engine.limit import Mark
+from runner.engine.message import Message, text_of, user_message
+from runner.engine.options import Ending, limit_ending
 from runner.engine.plan import Expected, Finished, Outcome, Plan, Task, TaskResult
 from runner.engine.session import Session
+from runner.engine.work import outlast
 
 MAIN = Task("main")
 AGAIN = (
@@ -29,10 +31,8 @@ class _Round:
     item: Any
     has_item: bool
     first_message: int
-    first_call: int
-    first_turn: int
-    usage_before: Usage
-    cost_before: float | None
+    began: Mark
+    """What was used when it began, and by whom."""
     started: float
 
 
@@ -68,6 +68,8 @@ class Workflow:
         """Those of the task that is being run, if it is one ``for_each``."""
         self._gathered: dict[int, TaskResult] = {}
         """The results of its iterations so far."""
+        self._unsummed: str | None = None
+        """The id of one ``for_each`` whose results are not in ``tasks`` yet."""
         self._retries = plan.output.retries if plan.output is not None else 0
         self._reviewed = plan.output is None
         self._cut: tuple[Task, int] | None = None
@@ -92,6 +94,9 @@ class Workflow:
 
     async def begin(self) -> Sequence[Message] | Ending:
         """The prompts of ``main``; later those of what was cut, or of the next task."""
+        begins = self._cut or self._due or "main" not in self.tasks
+        if begins and (reached := self._session.reached()):
+            return limit_ending(reached)
         if self._cut is not None:
             return await self._take_up(*self._cut)
         if self._due is not None:
@@ -141,23 +146,30 @@ class Workflow:
             if ending.status != "ok":
                 self._cut = self._round.task, self._round.iteration
             await self._close(self._round, ending.status, last=True)
+        self._sum()
         return ending
 
     def leaves_behind(self, ending: Ending) -> bool:
         """Give up on a task that failed, if its ``on_error: continue`` says so."""
-        if ending.status != "error" or self._cut is None or self._cut[0].on_error != "continue":
+        if ending.status != "error" or ending.bug is not None or self._session.aborted_as:
             return False
+        if self._cut is None or self._cut[0].on_error != "continue":
+            return False
+        task, iteration = self._cut
         self._cut = None
+        if self._items is not None and iteration < len(self._items):
+            self._due = task, iteration + 1
         return True
 
     @property
     def has_more(self) -> bool:
-        """Whether tasks are left."""
-        return bool(self._waiting)
+        """Whether there is more to do."""
+        return bool(self._waiting) or self._due is not None
 
     # --- tasks ------------------------------------------------------------------------------------
 
     async def _next_task(self) -> Sequence[Message] | Ending:
+        self._sum()
         while self._waiting:
             task = self._waiting[0]
             if task.when is not None and not task.when(self._scope()):
@@ -180,6 +192,7 @@ class Workflow:
             self._waiting.pop(0)
             if (ending := await self._run_agents(task, 1)) is not None:
                 return ending
+            self._sum()
         return Ending("ok")
 
     def _prompt(self, task: Task, iteration: int) -> Sequence[Message]:
@@ -223,10 +236,7 @@ class Workflow:
             item.get("item"),
             bool(item),
             len(session.history),
-            len(session.meter.calls),
-            session.meter.turns,
-            session.meter.usage.copy(),
-            session.meter.cost,
+            session.meter.mark(),
             session.emitter.elapsed,
         )
         if task.agent is None:
@@ -267,35 +277,37 @@ class Workflow:
             event["warning"] = warning
         self._session.emit(cast("Any", event))
         self._gathered[done.iteration] = result
-        self.tasks[done.task.id] = self._sum(result)
-        self.text = self.tasks[done.task.id].text
-        if result.status == "ok":
+        if self._items is not None:
+            self._unsummed = done.task.id
+        else:
+            self.tasks[done.task.id] = result
+            self.text = result.text
+        if result.status == "ok" and done.task.expect:
             await self._expect(done, result)
 
-    def _sum(self, result: TaskResult) -> TaskResult:
-        """What a task came to so far: of one ``for_each``, all items together."""
-        if self._items is None:
-            return result
+    def _sum(self) -> None:
+        """Put together what the items of one ``for_each`` came to."""
+        if self._unsummed is None:
+            return
         results = [self._gathered[iteration] for iteration in sorted(self._gathered)]
         bad = [one.status for one in results if one.status != "ok"]
-        return TaskResult(
-            "\n".join(one.text for one in results),
-            [one.output for one in results],
-            bad[0] if bad else "ok",
+        self.text = "\n".join(one.text for one in results)
+        self.tasks[self._unsummed] = TaskResult(
+            self.text, [one.output for one in results], bad[0] if bad else "ok"
         )
+        self._unsummed = None
 
     async def _expect(self, done: _Round, result: TaskResult) -> None:
-        session, meter = self._session, self._session.meter
-        priced = meter.cost is not None and done.cost_before is not None
+        session, began = self._session, done.began
         finished = Finished(
             done.task.id,
             result.status,
             result.text,
             result.output,
-            meter.turns - done.first_turn,
-            meter.calls[done.first_call :],
-            usage_since(done.usage_before, meter.usage),
-            cast("float", meter.cost) - cast("float", done.cost_before) if priced else None,
+            began.turns(),
+            began.calls(),
+            began.usage(),
+            began.cost(),
             session.emitter.elapsed - done.started,
         )
         for expectation in done.task.expect:
@@ -327,63 +339,80 @@ class Workflow:
             task: The task.
             iteration: The one to begin with; of one ``for_each``, those that are done are kept.
         """
-        ending = None
         if self._items is None:
-            more = True
+            more, ending = True, None
             while more and ending is None:
-                done, result, ending = await self._run_agent(task, iteration)
-                more, warning = self._another(done, result) if ending is None else (False, None)
-                await self._end(done, result, warning)
+                more, ending = await self._iterate(task, iteration)
+                self._cut = (task, iteration) if ending is not None else None
                 iteration += 1
-            self._cut = (task, iteration - 1) if ending is not None else None
         else:
             ending = await self._run_items(task, len(self._items))
             self._cut = (task, 1) if ending is not None else None
         if self._session.aborted_as is not None:
             return self._session.aborted_as
-        if ending is not None and task.on_error == "continue" and ending.status != "denied":
-            self._cut = None
-            return None if self._session.reached() is None else ending
-        return ending
+        if ending is None or task.on_error == "stop" or ending.status == "denied" or ending.bug:
+            return ending
+        if ending.limit is not None and self._session.reached() is not None:
+            return ending
+        self._cut = None
+        return None
 
     async def _run_items(self, task: Task, count: int) -> Ending | None:
         """Run an agent for each item, some at a time; results stay in item order."""
-        gate = asyncio.Semaphore(task.max_parallel)
         session = self._session
         endings: list[Ending] = []
+        todo = deque(
+            iteration
+            for iteration in range(1, count + 1)
+            if iteration not in self._gathered or self._gathered[iteration].status != "ok"
+        )
 
-        async def run(iteration: int) -> None:
-            async with gate:
-                stopped = endings and task.on_error == "stop"
-                if stopped or session.aborted_as is not None:
-                    return
-                done, result, ending = await self._run_agent(task, iteration)
+        async def work() -> None:
+            while todo and session.aborted_as is None:
+                try:
+                    _, ending = await self._iterate(task, todo.popleft())
+                except BaseException:
+                    todo.clear()
+                    raise
                 if ending is not None:
                     endings.append(ending)
-                await session.clock.turn_of(session.path, "task_end", f"{task.id} {iteration}")
-                await self._end(done, result)
+                if ending is not None and (task.on_error == "stop" or ending.bug is not None):
+                    todo.clear()
 
-        todo = [
-            n
-            for n in range(1, count + 1)
-            if n not in self._gathered or self._gathered[n].status != "ok"
-        ]
-        await asyncio.gather(*map(run, todo))
-        return endings[0] if endings else None
+        at_once = min(len(todo), task.max_parallel)
+        workers = asyncio.gather(*(work() for _ in range(at_once)), return_exceptions=True)
+        await outlast(workers, session.cancelled)
+        for outcome in workers.result():
+            if isinstance(outcome, Exception):
+                raise outcome
+        return endings[0] if endings else session.aborted_as
 
-    async def _run_agent(
-        self, task: Task, iteration: int
-    ) -> tuple[_Round, TaskResult, Ending | None]:
-        """One iteration of a task with its own agent, up to its end."""
-        agent = self._agents.pop(iteration, None)
-        if agent is None:
-            plan = cast("Any", task.agent)(self._scope(**self._item(iteration)))
-            made = self._make_agent(plan, self._session)
-            agent = None if isinstance(made, Ending) else made
+    async def _iterate(self, task: Task, iteration: int) -> tuple[bool, Ending | None]:
+        """One iteration of a task with its own agent.
+
+        Gives whether the task has another one, and how this one ended if it did not end well.
+        """
+        agent = self._agents.pop(iteration, None) or self._agent(task, iteration)
         done = self._start(task, iteration)
-        outcome = await agent.run() if agent is not None else Outcome(cast("Ending", made))
-        status = outcome.ending.status
-        if agent is not None and status != "ok":
-            self._agents[iteration] = agent
-        result = TaskResult(outcome.text, outcome.output, status)
-        return done, result, outcome.ending if status != "ok" else None
+        result, warning, more = TaskResult(status="error"), None, False
+        try:
+            outcome = Outcome(agent) if isinstance(agent, Ending) else await agent.run()
+            if outcome.meter is not None:
+                done.began = Mark(outcome.meter)
+            result.text, result.output = outcome.text, outcome.output
+            if outcome.ending.status == "ok":
+                more, warning = self._another(done, result)
+            elif not isinstance(agent, Ending):
+                self._agents[iteration] = agent
+            result.status = outcome.ending.status
+            if self._items is not None:
+                clock, path = self._session.clock, self._session.path
+                await clock.turn_of(path, "task_end", f"{task.id} {iteration}")
+        finally:
+            await self._end(done, result, warning)
+        return more, None if result.status == "ok" else outcome.ending
+
+    def _agent(self, task: Task, iteration: int) -> TaskAgent | Ending:
+        """The agent of an iteration, or how that ends where there may be none."""
+        plan = cast("Any", task.agent)(self._scope(**self._item(iteration)))
+        return self._make_agent(plan, self._session)
