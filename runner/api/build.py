@@ -65,11 +65,15 @@ class Builder:
     Args:
         edges: What makes models, tools and hooks.
         environ: The environment, of which a spec sees the names that it lists.
-        run: What templates see as ``run``, but for its name.
-        literal: Whether prompts are rendered already, as in the plan of a log.
+        run_id: What templates see as ``run.id``.
+        one_by_one: Whether the items of a ``for_each`` are done one after the other, as a log in
+            canonical form tells them.
     """
 
-    def __init__(self, edges: Edges, environ: Mapping[str, str], run_id: str) -> None:
+    def __init__(
+        self, edges: Edges, environ: Mapping[str, str], run_id: str, *, one_by_one: bool = False
+    ) -> None:
+        self._one_by_one = one_by_one
         self._edges = edges
         self._environ = environ
         self._run_id = run_id
@@ -235,7 +239,7 @@ class Builder:
 
         made = engine.Task(
             task.id,
-            max_parallel=task.max_parallel,
+            max_parallel=1 if self._one_by_one else task.max_parallel,
             on_error=task.on_error,
             expect=self._expectations(loaded, f"{path}.expect", task.expect, names),
         )

@@ -168,7 +168,8 @@ def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Pla
         SpecError: with all that is wrong with the changed spec.
         UsageError: where the log's inputs don't fit the changed spec.
     """
-    builder = Builder(edges, recording.environ(), recording.survey.start.get("run_id", ""))
+    run_id = recording.survey.start.get("run_id")
+    builder = Builder(edges, recording.environ(), run_id or "", one_by_one=run_id is None)
     try:
         if spec is None:
             return builder.plan(recording.loaded(), recording.inputs, literal=True)
