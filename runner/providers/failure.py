@@ -188,7 +188,7 @@ def _decoded(text: Any) -> Any:
     return text
 
 
-def _flat(error: Any, depth: int = 4) -> list[Mapping[str, Any]]:
+def _flat(error: Any, depth: int = 6) -> list[Mapping[str, Any]]:
     """The objects that an error is made of, the outer ones first."""
     if depth and isinstance(error, list):
         return [found for item in error[:8] for found in _flat(item, depth - 1)]
@@ -238,7 +238,7 @@ def _kind(
     if kind in ("bad_request", "auth") and _REFUSED.search(text):
         return "refused"
     # A server that says how long to wait means a rate, whatever it calls it.
-    if kind == "rate_limit" and wait is None and _QUOTA.search(text):
+    if kind in ("rate_limit", "bad_request") and wait is None and _QUOTA.search(text):
         return "quota"
     return kind
 
