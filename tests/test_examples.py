@@ -32,7 +32,7 @@ FROZEN = [
         id=path.stem,
         marks=pytest.mark.xfail(
             path.stem == "chain",
-            reason="a frozen log has the items of a for_each one by one, a replay starts them at once",
+            reason="frozen, the items of a for_each stand one by one; a replay starts them at once",
         ),
     )
     for path in sorted(folder("specs").glob("*.yaml"))
