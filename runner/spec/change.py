@@ -17,6 +17,7 @@ from runner.spec.node import (
     Source,
     child,
     from_value,
+    one_line,
     split,
 )
 
@@ -58,7 +59,7 @@ def changes_of(sets: Iterable[str | tuple[str, Any]]) -> list[Change]:
         if value is not None:
             changes.append(Change(path, steps, value))
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(map(one_line, problems)))
     return changes
 
 
@@ -73,7 +74,7 @@ def _read(text: str, place: Place, faults: list[Fault]) -> Node | None:
 def told(fault: Fault) -> str:
     """What is wrong with a value that came from ``--set``."""
     inside = "" if fault.file == f"{SET}{fault.path}" else f"{fault.path}: "
-    return f"{fault.file}: {inside}{fault.message}"
+    return f"{one_line(fault.file)}: {inside}{fault.message}"
 
 
 def apply(root: Node, changes: Iterable[Change]) -> Node:
@@ -96,7 +97,8 @@ def _changed(node: Node | None, change: Change, steps: list[str | int]) -> Node:
     if isinstance(step, int):
         if not isinstance(node, ListNode) or step >= len(node.items):
             count = len(node.items) if isinstance(node, ListNode) else 0
-            raise UsageError(f"--set {change.path}: there is no item {step}; there are {count}")
+            path = one_line(change.path)
+            raise UsageError(f"--set {path}: there is no item {step}; there are {count}")
         return ListNode(node.place, [*node.items[:step], below, *node.items[step + 1 :]])
     if isinstance(node, MapNode):
         keys = {step: place, **node.keys}

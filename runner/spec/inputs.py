@@ -11,6 +11,7 @@ from runner import json_text
 from runner.error import UsageError, did_you_mean
 from runner.spec.core_schema import resolve
 from runner.spec.model import Input
+from runner.spec.node import one_line
 
 _WANTED = {
     "string": "a string",
@@ -62,7 +63,7 @@ def bind(
         except ValueError as error:
             problems.append(f'the input "{name}": {error}')
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(map(one_line, problems)))
     return bound
 
 

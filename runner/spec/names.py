@@ -116,7 +116,7 @@ class _Look:
         scope: Scope | None = self._scope
         path = ""
         for name in chain:
-            if scope is None:
+            if scope is None or name.startswith("_"):
                 return
             if name not in scope:
                 self._tell(node, self._early(chain) or _unknown(path, name, scope))

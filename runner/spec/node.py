@@ -33,9 +33,10 @@ class Place(NamedTuple):
 
     def fault(self, path: str, message: str, *, warning: bool = False) -> Fault:
         """A fault that stands here."""
-        path = path or "spec"
+        path = one_line(path or "spec")
         if len(path) > MAX_PATH:
             path = f"{path[: MAX_PATH - 1]}…"
+        message = one_line(message)
         return Fault(self.source.name, self.line, self.column, path, message, warning=warning)
 
 
@@ -74,8 +75,14 @@ class MapNode:
 
 Node = ScalarNode | ListNode | MapNode
 
+_ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[\w$-]+")
 _STEP = re.compile(r'\[(?P<index>\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P<key>[^.\[\]]+)')
+
+
+def one_line(text: str) -> str:
+    """A text whose control characters and line breaks stand as escapes."""
+    return _ODD.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def join(path: str, key: str | int) -> str:

@@ -1,7 +1,7 @@
 """Stand-ins for what YAML 1.2 or JSON has in a text, and PyYAML's parser reads otherwise.
 
-These are the line breaks of YAML 1.1 that are none in 1.2, and escapes for half of a character. Each
-is as long as what it stands for, so every line and column stays.
+These are the line breaks of YAML 1.1 that are none in 1.2, and escapes for half of a character.
+Each is as long as what it stands for, so every line and column stays.
 """
 
 from __future__ import annotations
