@@ -189,9 +189,9 @@ class History:
 
     def _legal_id(self, given: str) -> str:
         """The id itself where it is legal and new, else one made from it, always the same."""
-        legal = given
+        legal = given if self._rules.legal_id.fullmatch(given) else ""
         number = 0
-        while legal in self._ids or not self._rules.legal_id.fullmatch(legal):
+        while not legal or legal in self._ids:
             digest = hashlib.sha256(f"{number} {given}".encode("utf-8", "replace")).hexdigest()[:16]
             start = _BAD_IN_ID.sub("_", given)[: self._rules.longest_id - 17]
             legal = f"{start or 'call'}_{digest}"
