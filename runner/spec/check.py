@@ -146,7 +146,9 @@ class Check:
                 message = f"{agent.file} has no such input; {did_you_mean(name, agent.inputs)}"
                 self._fault(given.keys[name] if given else task.place, place, message)
             elif all(is_plain(scalar.text) for _, scalar in scalars(node, place)):
-                self._given(agent.inputs[name], node, place)
+                value = self._given(agent.inputs[name], node, place)
+                if self._loaded.spec is not INVALID:
+                    self._loaded.spec.follow_ups.tasks[index].inputs[name] = value
         for name, known in agent.inputs.items():
             if known.default is None and name not in names:
                 message = f'the input "{name}" is missing, which {agent.file} needs'

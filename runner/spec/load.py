@@ -18,7 +18,16 @@ from runner.spec.file import Unreadable, locate, read, source_of
 from runner.spec.loaded import Loaded
 from runner.spec.mark import Included
 from runner.spec.model import Spec
-from runner.spec.node import ListNode, MapNode, Node, Place, ScalarNode, Source, from_value
+from runner.spec.node import (
+    ListNode,
+    MapNode,
+    Node,
+    Place,
+    ScalarNode,
+    Source,
+    from_value,
+    one_line,
+)
 from runner.spec.shape import INVALID, Decoding, shown
 
 MAX_CHAIN = 20
@@ -110,7 +119,7 @@ class _Session:
         try:
             data = read(os.path.abspath(path))
         except Unreadable as error:
-            raise UsageError(_not_a_spec(path, error)) from None
+            raise UsageError(one_line(_not_a_spec(path, error))) from None
         return self.spec(source, os.path.abspath(path), data, changes)
 
     def spec(self, source: Source, full: str, data: bytes, changes: list[Change]) -> Loaded | None:

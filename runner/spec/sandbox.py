@@ -71,8 +71,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         for argument in args:
             if isinstance(argument, int):
                 _check_count(argument)
-        if isinstance(getattr(function, "__self__", None), str):
-            _check_format(function.__self__)
+        method = getattr(function, "__wrapped__", function)  # Jinja2 wraps str.format
+        if isinstance(owner := getattr(method, "__self__", None), str):
+            _check_format(owner)
         return super().call(context, function, *args, **kwargs)
 
     def parse_expression(self, source: str) -> nodes.Expr:
