@@ -23,7 +23,7 @@ LOCAL_MODEL = [
     ),
 ]
 SPECS = [
-    pytest.param(path, id=path.stem, marks=LOCAL_MODEL if path.stem == "local" else [])
+    pytest.param(path, id=path.stem, marks=LOCAL_MODEL if "local" in path.stem else [])
     for path in sorted(folder("specs").glob("*.yaml"))
 ]
 pytestmark = pytest.mark.parametrize("spec", SPECS)
