@@ -163,11 +163,15 @@ def whole_of(block: Line) -> Any:
     return block["id"], block["arguments"]
 
 
+def no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
 def read(raw: str) -> Any:
     """Arguments from their text; the text itself where it is no object."""
     try:
-        value = json.loads(raw) if raw else {}
-    except ValueError:
+        value = json.loads(raw, parse_constant=no_constant) if raw else {}
+    except (ValueError, RecursionError):
         return raw
     return value if isinstance(value, dict) else raw
 
