@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit, urlunsplit
 
-from runner.error import ProviderError
+from runner.error import ProviderError, UsageError
 from runner.providers.settings import ModelSettings
 
 
@@ -14,8 +14,20 @@ def endpoint(base_url: str, path: str) -> str:
     Args:
         base_url: As a person wrote it; a query (``?api-version=…``) stays.
         path: Begins with a slash.
+
+    Raises:
+        UsageError: for what is no http or https URL.
     """
-    url = urlsplit(base_url.strip())
+    try:
+        url = urlsplit(base_url.strip())
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(
+            f'base_url "{base_url}" is no address of a server; it begins with http:// or https://,'
+            " as in http://127.0.0.1:8080/v1"
+        )
     base = url.path.rstrip("/")
     # A base that ends as the path begins (…/v1 and /v1/messages) is not made longer by that.
     parts = path.split("/")
