@@ -16,7 +16,6 @@ Anything else that escapes is a bug of pi-run, exit code 70.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Literal
 
@@ -171,6 +170,8 @@ class LogError(PiRunError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like a wrong one, if one is like it at all."""
+    import difflib
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 

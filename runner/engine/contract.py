@@ -7,14 +7,17 @@ gives, what it may raise, and who handles cancellation: always by asyncio's own 
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from runner.engine.message import Block, Message, Usage, text_block
+
+if TYPE_CHECKING:
+    # Imported where time passes: a check of a spec needs tools, and no event loop.
+    import asyncio
 
 # --- what a provider streams ----------------------------------------------------------------------
 
@@ -364,7 +367,9 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        await asyncio.sleep(seconds)
+        from asyncio import sleep
+
+        await sleep(seconds)
 
     def random(self) -> float:
         """A number in [0, 1)."""
@@ -372,7 +377,9 @@ class Clock:
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
         """Have a function called in the loop's thread; the handle takes that back."""
-        return asyncio.get_running_loop().call_later(seconds, callback)
+        from asyncio import get_running_loop
+
+        return get_running_loop().call_later(seconds, callback)
 
     async def turn_of(self, agent: str | None, what: str, key: str) -> None:
         """Wait until the end of something that took its own time may be told.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from runner.engine.contract import Cancellation, ToolResult, Update
 from runner.error import TemplateError
-from runner.process import Child, Finished, program_path
 from runner.toolkit.tool import SchemaTool, ToolOptions
+
+if TYPE_CHECKING:
+    from runner.process import Finished
 
 Render = Callable[[str, Mapping[str, Any]], str]
 """Fills a template in with what it sees; may raise ``TemplateError``."""
@@ -67,11 +68,16 @@ class CommandTool(SchemaTool):
             argv = [self._render(item, {"args": params}) for item in self._argv]
         except TemplateError as error:
             return ToolResult(f"The command can't be made: {error}", is_error=True)
+        # Imported when a program is run: a check of a spec runs none.
+        from asyncio import CancelledError
+
+        from runner.process import Child, program_path
+
         argv[0] = program_path(argv[0], self._folder)
         child = Child(argv, cwd=self._workspace, env=self._environment())
         try:
             return _result(await child.run())
-        except asyncio.CancelledError:
+        except CancelledError:
             said = _joined(child.stdout.text, child.stderr.text)
             return ToolResult(said, is_error=True)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from runner.engine.contract import Cancellation, ToolResult, Update
-from runner.thread import await_safely, call_in_thread
 from runner.toolkit.arguments import Arguments, read_arguments
 from runner.toolkit.context import ToolContext
 from runner.toolkit.decorator import mark_of, tool
@@ -55,6 +54,9 @@ class FunctionTool(SchemaTool):
         cancellation: Cancellation,
     ) -> ToolResult:
         """Call the function; see `runner.engine.contract.Tool`."""
+        # Imported when a function is called: a check of a spec calls none.
+        from runner.thread import await_safely, call_in_thread
+
         values = self._arguments.convert(params)
         if self._context_name is not None:
             values[self._context_name] = ToolContext(
