@@ -57,7 +57,7 @@ def test_there_are_limits_by_default_and_none_lifts_one(
 def test_a_call_beyond_the_limit_is_answered_and_the_run_ends(
     run_plan: Any, tool: Any, calls: Any
 ) -> None:
-    ran: list[int] = []
+    ran: Any = []
     note = tool("note", lambda: ran.append(1) or "noted")
     done = run_plan(
         calls("note"), calls("note", "note"), BYE, tools=[note], limits=Limits(tool_calls=2)
@@ -81,7 +81,7 @@ def test_just_enough_tool_calls_are_no_limit(run_plan: Any, tool: Any, calls: An
 def test_the_same_call_with_the_same_result_so_often_ends_the_run(
     run_plan: Any, tool: Any, calls: Any
 ) -> None:
-    ran: list[int] = []
+    ran: Any = []
     same = tool("same", lambda: ran.append(1) or "same")
     forever = calls("same", repeat="forever")
 
@@ -196,16 +196,20 @@ def test_the_time_of_an_agent_is_counted_for_each_prompt(watch: Any, tool: Any, 
 
 
 def test_a_limit_keeps_what_is_queued(watch: Any, tool: Any, calls: Any) -> None:
+    def look() -> str:
+        watched.agent.steer("Later.")
+        return "x"
+
     watched = watch(
-        calls("look", repeat="forever"),
-        tools=[tool("look", lambda: watched.agent.steer("Later.") or "x")],
-        limits=Limits(turns=1),
+        calls("look", repeat="forever"), tools=[tool("look", look)], limits=Limits(turns=1)
     )
     watched.agent.follow_up("Last.")
 
     watched.prompt("Hello")
 
-    content = lambda text: {"role": "user", "content": [{"type": "text", "text": text}]}  # noqa: E731
+    def content(text: str) -> Any:
+        return {"role": "user", "content": [{"type": "text", "text": text}]}
+
     assert watched.events[-1]["queued"] == [
         {"queue": "steering", "message": content("Later.")},
         {"queue": "follow_up", "message": content("Last.")},

@@ -171,9 +171,9 @@ def test_a_stream_without_its_terminal_mark_is_an_error_however_whole_it_looks(
     async def stream(request: ModelRequest) -> AsyncIterator[StreamEvent]:
         yield ToolCallStart(0, "a", "look")
         yield ToolCallDelta(0, "{}")
-        yield UsageReport(no_usage() | {"input": 7})  # type: ignore[arg-type]
+        yield UsageReport(no_usage() | {"input": 7})
 
-    ran: list[int] = []
+    ran: Any = []
     watched = watch(model=speaking(stream), tools=[tool("look", lambda: ran.append(1))])
     answer = watched.prompt("Hello")
 

@@ -121,7 +121,7 @@ def test_so_many_calls_run_at_once_as_may(watch: Any, tool: Any, calls: Any, mos
 def test_hooks_and_checks_come_one_call_after_the_other_before_any_tool_runs(
     watch: Any, tool: Any, calls: Any
 ) -> None:
-    order: list[str] = []
+    order: Any = []
 
     async def before(call: Any) -> None:
         order.append(f"before {call['tool_call_id']}")
@@ -159,7 +159,7 @@ def test_a_tool_that_is_not_there_is_answered_with_the_names_there_are(
 def test_arguments_that_do_not_fit_are_answered_with_all_that_is_wrong(
     watch: Any, tool: Any, calls: Any
 ) -> None:
-    ran: list[int] = []
+    ran: Any = []
     look = tool(
         "look", lambda: ran.append(1), checks=lambda arguments: ["a is no number", "b is missing"]
     )
@@ -177,7 +177,7 @@ def test_arguments_that_do_not_fit_are_answered_with_all_that_is_wrong(
 def test_arguments_that_are_no_object_stay_as_they_came_and_are_answered(
     watch: Any, tool: Any, raw: str
 ) -> None:
-    ran: list[int] = []
+    ran: Any = []
     reply = {"tool_calls": [{"name": "look", "arguments": raw}]}
     watched = watch(reply, BYE, tools=[tool("look", lambda: ran.append(1))])
 
@@ -218,7 +218,7 @@ def raising(error: BaseException) -> Any:
         (raising(asyncio.CancelledError()), "The tool was stopped: it was cancelled."),
         (lambda: None, "the tool gave no ToolResult, but None"),
         (lambda: Odd(), "the tool gave no ToolResult, but Odd()"),
-        (lambda: ToolResult([{"type": "text"}]), 'a block of type text needs "text"'),  # type: ignore[typeddict-item]
+        (lambda: ToolResult([{"type": "text"}]), 'a block of type text needs "text"'),  # type: ignore[list-item]
         (lambda: ToolResult(["x"]), "a block has a type"),  # type: ignore[list-item]
         (lambda: ToolResult(None), "a content is a list of blocks, not None"),  # type: ignore[arg-type]
         (lambda: ToolResult("x", details=Odd()), "not JSON serializable"),
@@ -327,7 +327,7 @@ def test_a_tool_that_is_stopped_may_say_what_it_has_so_far(
 def test_a_tool_that_ignores_its_cancellation_is_left_behind(
     watch: Any, tool: Any, calls: Any
 ) -> None:
-    ended: list[str] = []
+    ended: Any = []
 
     async def stubborn(update: Any, cancellation: Any) -> str:
         for _ in range(4):
@@ -429,7 +429,7 @@ def test_updates_after_a_calls_end_and_after_the_loops_end_are_dropped(
 def test_an_interrupt_skips_the_calls_that_have_not_begun(
     watch: Any, tool: Any, calls: Any, mode: str
 ) -> None:
-    ran: list[str] = []
+    ran: Any = []
 
     def read() -> str:
         ran.append("read")
@@ -459,7 +459,7 @@ def test_an_interrupt_skips_the_calls_that_have_not_begun(
 def test_an_interrupt_while_a_hook_decides_skips_its_call(
     watch: Any, tool: Any, calls: Any
 ) -> None:
-    ran: list[str] = []
+    ran: Any = []
     watched = watch(
         calls("note"),
         BYE,
@@ -477,7 +477,7 @@ def test_an_interrupt_while_a_hook_decides_skips_its_call(
 def test_without_interrupt_the_calls_of_the_turn_are_still_run(
     watch: Any, tool: Any, calls: Any
 ) -> None:
-    ran: list[str] = []
+    ran: Any = []
 
     def read() -> str:
         watched.agent.steer("Stop reading.")
