@@ -170,8 +170,8 @@ async def _document(first: bytes, rest: AsyncIterator[bytes]) -> Event:
         if size > MOST_DOCUMENT_BYTES:
             raise ProviderError("the answer is no stream of events, and too long", "protocol")
         pieces.append(piece)
-    text = b"".join(pieces).decode("utf-8-sig", "replace")
-    if text.lstrip().startswith("<"):
+    text = b"".join(pieces).decode("utf-8-sig", "replace").strip()
+    if text.startswith("<"):
         raise ProviderError(
             f"the answer is no stream of events; is base_url right? {short(text)[:200]}", "protocol"
         )
