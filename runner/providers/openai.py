@@ -53,7 +53,7 @@ class OpenAI:
         answer = ChatAnswer(key)
         batches = post(
             self._url,
-            self._body(request),
+            self.body(request),
             {"authorization": f"Bearer {key}"} if key else {},
             settings=self._settings,
             secret=key,
@@ -77,7 +77,8 @@ class OpenAI:
     async def close(self) -> None:
         """See `Provider.close`. The connections belong to the event loop."""
 
-    def _body(self, request: ModelRequest) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
+        """A request's JSON."""
         settings = self._settings
         fields: dict[str, Any] = {
             "model": request.model,

@@ -48,7 +48,7 @@ class OpenAIResponses:
         answer = ResponsesAnswer(key)
         batches = post(
             self._url,
-            self._body(request),
+            self.body(request),
             {"authorization": f"Bearer {key}"} if key else {},
             settings=self._settings,
             secret=key,
@@ -69,7 +69,8 @@ class OpenAIResponses:
     async def close(self) -> None:
         """See `Provider.close`. The connections belong to the event loop."""
 
-    def _body(self, request: ModelRequest) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
+        """A request's JSON."""
         settings = self._settings
         fields: dict[str, Any] = {"model": request.model, "stream": True, "store": False}
         if request.system_prompt:

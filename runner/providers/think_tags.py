@@ -17,7 +17,7 @@ class ThinkTags:
     __slots__ = ("_held", "state")
 
     def __init__(self) -> None:
-        self.state: Literal["start", "inside", "after", "plain"] = "start"
+        self.state: Literal["start", "opened", "inside", "after", "plain"] = "start"
         """Where in the answer this is. Once it is ``plain``, all that comes is text."""
         self._held = ""
 
@@ -25,7 +25,7 @@ class ThinkTags:
         """What a piece completes: whether each part is thinking, and the part; none is empty."""
         text = self._held + text
         self._held = ""
-        if self.state == "inside":
+        if self.state in ("opened", "inside"):
             return self._until_closing(text)
         if self.state == "plain":
             return [(False, text)] if text else []
@@ -33,8 +33,8 @@ class ThinkTags:
         if self.state == "after":
             text = start
         elif start.startswith(OPENING):
-            self.state = "inside"
-            return self._until_closing(start.removeprefix(OPENING).lstrip("\n"))
+            self.state = "opened"
+            return self._until_closing(start.removeprefix(OPENING))
         elif OPENING.startswith(start):
             self._held = text
             return []
@@ -49,6 +49,9 @@ class ThinkTags:
         return [(self.state == "inside", held)] if held else []
 
     def _until_closing(self, text: str) -> list[tuple[bool, str]]:
+        if self.state == "opened":
+            text = text.lstrip("\n")
+            self.state = "inside" if text else "opened"
         thinking, tag, after = text.partition(CLOSING)
         if tag:
             self.state = "after"
