@@ -221,8 +221,8 @@ class Check:
             from runner.spec.names import look_at
 
             scope = self._scopes.of(path, extra)
-            not_yet = self._scopes.not_yet(path)
-            use = look_at(node.text, scope, expression=expression, not_yet=not_yet)
+            tasks = self._scopes.tasks
+            use = look_at(node.text, scope, expression=expression, all_tasks=tasks)
             for problem in use.problems:
                 place, hint = _inside(node, problem.line)
                 self._fault(place, path, problem.message + hint)

@@ -12,6 +12,7 @@ from runner.error import UsageError, did_you_mean
 from runner.spec.core_schema import resolve
 from runner.spec.model import Input
 from runner.spec.node import one_line
+from runner.spec.yaml_tree import MAX_DEPTH
 
 _WANTED = {
     "string": "a string",
@@ -89,6 +90,8 @@ def allowed(known: Input, value: Any) -> Any:
     Raises:
         ValueError: saying what is needed, where it may not.
     """
+    if _is_too_deep(value):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     if known.type == "number" and isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a number that JSON has is needed, not {value}")
     fits = isinstance(value, _PYTHON[known.type])
@@ -96,9 +99,10 @@ def allowed(known: Input, value: Any) -> Any:
         shown = "" if known.secret else f", not {_shown(value)}"
         raise ValueError(f"{_WANTED[known.type]} is needed{shown}")
     if known.enum is not None and _key(value) not in [_key(option) for option in known.enum]:
+        if known.secret:
+            raise ValueError("a value is needed that its enum has")
         options = ", ".join(_shown(option) for option in known.enum)
-        shown = "" if known.secret else f", not {_shown(value)}"
-        raise ValueError(f"one of {options} is needed{shown}")
+        raise ValueError(f"one of {options} is needed, not {_shown(value)}")
     return value
 
 
@@ -109,9 +113,9 @@ def parameters(declared: Mapping[str, Input]) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": known.type}
         if known.description is not None:
             schema["description"] = known.description
-        if known.enum is not None:
+        if known.enum is not None and not known.secret:
             schema["enum"] = known.enum
-        if known.default is not None:
+        if known.default is not None and not known.secret:
             schema["default"] = known.default
         properties[name] = schema
     required = [name for name, known in declared.items() if known.default is None]
@@ -121,6 +125,20 @@ def parameters(declared: Mapping[str, Input]) -> dict[str, Any]:
         "required": required,
         "additionalProperties": False,
     }
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (list, dict))
+            for inner in (outer if isinstance(outer, list) else outer.values())
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _key(value: Any) -> str:

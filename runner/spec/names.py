@@ -5,6 +5,7 @@ All of this is done on its syntax tree: nothing is rendered, and no value is nee
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,12 @@ from runner.spec.sandbox import SANDBOX
 from runner.spec.scope import Scope
 
 _KINDS = {"inputs": "input", "env": "environment name", "tasks": "task", "args": "argument"}
+MAX_PROBLEMS = 20
+"""How many things that are wrong with one template are told."""
+
+MAX_KNOWN = 200
+"""Among how many names the one is looked for that may have been meant."""
+
 _NO_FILES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
 _MAP_METHODS = frozenset(("get", "items", "keys", "values"))
 _IMPLICIT = frozenset(("loop", "self", "caller", "varargs", "kwargs"))
@@ -39,7 +46,7 @@ class Use:
 
 
 def look_at(
-    text: str, scope: Scope, *, expression: bool = False, not_yet: Collection[str] = ()
+    text: str, scope: Scope, *, expression: bool = False, all_tasks: Collection[str] = ()
 ) -> Use:
     """Find all that is wrong with a template or an expression.
 
@@ -47,22 +54,17 @@ def look_at(
         text: As it stands in the spec.
         scope: The names that there are.
         expression: Whether it is one, without braces.
-        not_yet: The tasks that there are, but not yet.
+        all_tasks: The tasks that there are, done or not.
     """
     use = Use()
     try:
         tree = SANDBOX.parse_expression(text) if expression else SANDBOX.parse(text)
+        _Look(tree, scope, all_tasks, use).at(tree)
     except TemplateSyntaxError as error:
         what = "expression" if expression else "template"
         hint = "; it stands without braces" if expression and "{{" in text else ""
         message = f"the {what} can't be read: {error.message}{hint}"
         use.problems.append(Problem(message, error.lineno))
-        return use
-    except RecursionError:
-        use.problems.append(Problem("the template is nested too deeply", 1))
-        return use
-    try:
-        _Look(tree, scope, not_yet, use).at(tree)
     except RecursionError:
         use.problems.append(Problem("the template is nested too deeply", 1))
     return use
@@ -71,9 +73,11 @@ def look_at(
 class _Look:
     """One walk over a syntax tree."""
 
-    def __init__(self, tree: nodes.Node, scope: Scope, not_yet: Collection[str], use: Use) -> None:
+    def __init__(
+        self, tree: nodes.Node, scope: Scope, all_tasks: Collection[str], use: Use
+    ) -> None:
         self._scope = scope
-        self._not_yet = not_yet
+        self._all_tasks = all_tasks
         self._use = use
         # A name that the template sets itself is its own from there on; where exactly is left to
         # the run.
@@ -89,6 +93,8 @@ class _Look:
 
     def at(self, node: nodes.Node, optional: bool = False) -> None:
         """Look at a node and all below it; ``optional`` where it may come to nothing."""
+        if len(self._use.problems) >= MAX_PROBLEMS:
+            return
         if isinstance(node, _NO_FILES):
             name = type(node).__name__.lower()
             self._tell(node, f'"{name}" is not available: a template is all in one text')
@@ -119,17 +125,13 @@ class _Look:
             if scope is None or name.startswith("_"):
                 return
             if name not in scope:
-                self._tell(node, self._early(chain) or _unknown(path, name, scope))
+                early = path == "tasks" and name in self._all_tasks
+                self._tell(node, _early(name) if early else _unknown(path, name, scope))
                 return
             scope = scope[name]
             path = f"{path}.{name}" if path else name
         if root == "env" and len(chain) > 1 and not optional and chain[1] not in self._tested:
             self._use.environment.setdefault(chain[1], node.lineno)
-
-    def _early(self, chain: list[str]) -> str | None:
-        if chain[0] != "tasks" or len(chain) == 1 or chain[1] not in self._not_yet:
-            return None
-        return f'the task "{chain[1]}" is not done here; a task sees those before it'
 
     def _closed(self, node: nodes.Node) -> None:
         for step in _steps(node):
@@ -160,9 +162,13 @@ class _Look:
             self._use.problems.append(problem)
 
 
+def _early(name: str) -> str:
+    return f'the task "{name}" is not done here; a task sees those before it'
+
+
 def _unknown(path: str, name: str, scope: Scope) -> str:
     """What to say of a name that is not there."""
-    hint = did_you_mean(name, scope)
+    hint = did_you_mean(name, itertools.islice(scope, MAX_KNOWN))
     if not path:
         return f'"{name}" is not defined here; {hint}'
     if path == "env":

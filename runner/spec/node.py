@@ -12,6 +12,8 @@ from runner.error import Fault
 
 MAX_PATH = 200
 """Characters of a PATH that a fault shows."""
+MAX_MESSAGE = 600
+"""Characters of what is wrong that a fault shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,8 @@ class Place(NamedTuple):
 
     def fault(self, path: str, message: str, *, warning: bool = False) -> Fault:
         """A fault that stands here."""
-        path = one_line(path or "spec")
-        if len(path) > MAX_PATH:
-            path = f"{path[: MAX_PATH - 1]}…"
-        message = one_line(message)
+        path = _short(one_line(path or "spec"), MAX_PATH)
+        message = _short(one_line(message), MAX_MESSAGE)
         return Fault(self.source.name, self.line, self.column, path, message, warning=warning)
 
 
@@ -83,6 +83,10 @@ _STEP = re.compile(r'\[(?P<index>\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P
 def one_line(text: str) -> str:
     """A text whose control characters and line breaks stand as escapes."""
     return _ODD.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def join(path: str, key: str | int) -> str:

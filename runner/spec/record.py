@@ -12,6 +12,9 @@ from runner.spec.model.map import Map
 from runner.spec.node import MapNode, Node, ScalarNode, join
 from runner.spec.shape import INVALID, Decoding, NullShape, Shape, TextShape, either, shown
 
+MAX_HINTS = 20
+"""For how many unknown keys of a map the nearest known ones are looked up, which takes its time."""
+
 
 def check_keys(
     node: MapNode,
@@ -22,12 +25,17 @@ def check_keys(
 ) -> set[str]:
     """Add a fault for each unknown key; gives the known names that seem to have been meant."""
     meant = set()
-    for key in node.entries:
-        if key in known or key in ignored or key.startswith("x-"):
-            continue
-        meant.add(nearest(key, known) or "")
-        message = f"unknown key; {did_you_mean(key, known)}"
-        into.faults.append(node.keys[key].fault(join(path, key), message))
+    unknown = [
+        key
+        for key in node.entries
+        if key not in known and key not in ignored and not key.startswith("x-")
+    ]
+    for number, key in enumerate(unknown):
+        hint = ""
+        if number < MAX_HINTS:
+            meant.add(nearest(key, known) or "")
+            hint = f"; {did_you_mean(key, known)}"
+        into.faults.append(node.keys[key].fault(join(path, key), f"unknown key{hint}"))
     return meant
 
 

@@ -55,7 +55,6 @@ def generate() -> Json:
     assert isinstance(root, ModelShape)
     whole = definitions.of(root, part=False)
     properties = definitions.body(root, part=True)
-    properties["properties"]["$schema"] = {"type": "string", "description": "This schema's place."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A spec of pi-run, version 1",
@@ -133,7 +132,7 @@ class _Definitions:
                 schema = {**schema, "default": default}
             properties[key] = {**schema, "description": meanings[known.name]}
         for key in shape.rule("ignored"):
-            properties[key] = {"type": "string"}
+            properties[key] = {"type": "string", "description": "Where this schema lies."}
         schema = {
             "type": "object",
             "description": " ".join((shape.model.__doc__ or "").split()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from runner.spec.loaded import Loaded
 from runner.spec.node import ListNode, MapNode, Node, ScalarNode, child, split
@@ -35,6 +35,25 @@ _TOOL_PATH = re.compile(r"(tools\[\d+\])\.")
 _BEFORE_ITEMS = ("for_each", "when")
 
 
+class _Earlier(Mapping[str, "Scope | None"]):
+    """The tasks before one, without a copy for each of many."""
+
+    def __init__(self, places: Mapping[str, int], before: int) -> None:
+        self._places = places
+        self._before = before
+
+    def __getitem__(self, name: str) -> Scope:
+        if self._places[name] >= self._before:
+            raise KeyError(name)
+        return dict.fromkeys(TASK)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, place in self._places.items() if place < self._before)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Scopes:
     """The scopes of one spec."""
 
@@ -51,6 +70,12 @@ class Scopes:
         }
         tasks = child(child(root, "follow_ups"), "tasks")
         self._tasks = list(tasks.items) if isinstance(tasks, ListNode) else []
+        ids = [child(task, "id") for task in self._tasks]
+        self.tasks = {"main": -1}
+        """The place of each task in the chain, by its id."""
+        for place, node in enumerate(ids):
+            if isinstance(node, ScalarNode):
+                self.tasks.setdefault(node.text, place)
 
     def of(self, path: str, extra: tuple[str, ...]) -> Scope:
         """The names that are seen at a PATH, with those that its own kind of text sees."""
@@ -59,25 +84,11 @@ class Scopes:
         match = _TASK_PATH.match(path)
         if match and "result" not in extra:
             index = int(match[1])
-            scope["tasks"] = self._earlier(index)
+            scope["tasks"] = _Earlier(self.tasks, index)
             loops = child(self._tasks[index], "for_each") is not None
             if loops and match[2] not in _BEFORE_ITEMS:
                 scope["item"] = None
         return scope
-
-    def not_yet(self, path: str) -> list[str]:
-        """The ids of the tasks that are not done where a PATH stands."""
-        match = _TASK_PATH.match(path)
-        ids = [child(task, "id") for task in self._tasks[int(match[1]) if match else 0 :]]
-        return [node.text for node in ids if isinstance(node, ScalarNode)]
-
-    def _earlier(self, index: int) -> Scope:
-        ids = ["main"]
-        for task in self._tasks[:index]:
-            node = child(task, "id")
-            if isinstance(node, ScalarNode):
-                ids.append(node.text)
-        return {name: dict.fromkeys(TASK) for name in ids}
 
     def _extra(self, name: str, path: str) -> Scope | None:
         if name == "task":
