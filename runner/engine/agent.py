@@ -55,6 +55,8 @@ class AgentState:
     @model.setter
     def model(self, model: Model) -> None:
         self._session.model = model
+        # They are counted for each model, by its place: nobody asked this one yet.
+        self._session.requests.pop(0, None)
 
     @property
     def system_prompt(self) -> str:

@@ -210,7 +210,8 @@ def as_message(item: Any) -> Message:
     if role not in ROLES:
         raise ValueError(f"a message's role is one of {', '.join(ROLES)}, not {role!r:.80}")
     if isinstance(item.get("text"), str):
-        return cast("Message", {"id": "", "role": role, "content": [text_block(item["text"])]})
+        content = [text_block(item["text"])]
+        return cast("Message", {"id": item.get("id", ""), "role": role, "content": content})
     check_content(item.get("content"))
     return cast("Message", {"id": "", "role": role, **item})
 
