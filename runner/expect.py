@@ -175,19 +175,19 @@ def _tool_called(wanted: Any, finished: Finished) -> Verdict:
     if order is not None:
         passed = passed and order - 1 in fitting
     asked = wanted["name"] + (f" with {line(args)}" if args else "")
-    often = "" if times is None else f" {times} times"
+    often = "" if times is None else f" {_times(times)}"
     place = "" if order is None else f" as call number {order}"
     made = ", ".join(_call(call) for call in finished.calls) or "none"
     return Verdict(
         passed,
-        f"{asked} was to be called{often}{place}; it was called {len(fitting)} times; "
+        f"{asked} was to be called{often}{place}; it was called {_times(len(fitting))}; "
         f"the calls were: {_short(made)}",
     )
 
 
 def _tool_not_called(wanted: str, finished: Finished) -> Verdict:
     made = [call for call in finished.calls if call[0] == wanted]
-    detail = f"{wanted} was called {len(made)} times"
+    detail = f"{wanted} was called {_times(len(made))}"
     return Verdict(not made, detail + (f", first as {_short(_call(made[0]))}" if made else ""))
 
 
@@ -200,6 +200,10 @@ _PLAIN: dict[str, Callable[[Any, Finished], Verdict]] = {
     "tool_called": _tool_called,
     "tool_not_called": _tool_not_called,
 }
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _fits(name: str, args: Mapping[str, Any], call: tuple[str, Any]) -> bool:

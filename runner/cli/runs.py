@@ -227,7 +227,8 @@ class Runs:
         elif self._wanted.form == "text":
             self._streams.result(report.final_text(result))
         which = f"{each.title}: " if self._several else ""
-        for fault in faults:
+        # A reader that went away ended the run, and wants to hear no more of it.
+        for fault in () if self._streams.closed else faults:
             self._streams.say(f"pi-run: {which}{report.sentence(fault)}")
         if self._streams.in_actions:
             for line in annotation_lines(faults):
