@@ -125,17 +125,18 @@ class ResponsesAnswer:
         if end != len(data) and data[end:].strip():
             return self._no_json(name, data)
         found = as_object(event)
-        if name == "error" or found.get("type") == "error":
-            raise failure(found.get("error") or event, secret=self._secret)
+        error = found.get("error")
+        if error or name == "error" or found.get("type") == "error":
+            raise failure(error or event, secret=self._secret)
         if isinstance(found.get("type"), str):
             return found
-        if found.get("object") == "response" and not found.get("error"):
+        if found.get("object") == "response":
             # A server that doesn't stream sends the response itself.
             kind = f"response.{found.get('status') or 'completed'}"
             return {"type": kind, "response": found}
         if name and found:
             return {**found, "type": name}
-        if found and not found.keys() & {"error", "message", "detail", "code", "msg"}:
+        if found and not found.keys() & {"message", "detail", "code", "msg"}:
             return found
         raise failure(event, secret=self._secret, default="protocol")
 
