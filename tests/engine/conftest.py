@@ -345,6 +345,32 @@ class Timeless(Clock):
         return 0.0
 
 
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes only while it has nothing to do, and then at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        super().__init__()
+        selector: Any = self._selector  # type: ignore[attr-defined]
+        select = selector.select
+
+        def pass_time(timeout: float | None) -> Any:
+            assert timeout is not None, "nothing is left that could happen"
+            self.now += timeout
+            return select(0)
+
+        selector.select = pass_time
+
+    def time(self) -> float:
+        return self.now
+
+
+def in_no_time(work: Callable[[], Any]) -> Any:
+    """Run something in a loop of virtual time. It may not wait for threads."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work())
+
+
 def render(template: str, values: Mapping[str, Any]) -> str:
     """Stand in for a spec's templates, of which these tests need two."""
     messages = values["messages"]
@@ -480,3 +506,9 @@ def model() -> Callable[..., Model]:
 def calls() -> Callable[..., Line]:
     """Make a reply that calls tools by their names."""
     return called
+
+
+@pytest.fixture
+def virtual() -> Callable[[Callable[[], Any]], Any]:
+    """Run something in a loop of virtual time."""
+    return in_no_time

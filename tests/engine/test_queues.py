@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from runner.engine.agent import Agent
 from runner.engine.hook import Hooks
-from runner.engine.options import Scheduled
+from runner.engine.options import AgentOptions, Scheduled
 
 ECHO = {"text": "got {{ last.text }}", "repeat": "forever"}
 
@@ -296,13 +297,23 @@ def test_a_message_in_the_last_moment_is_told_as_queued_or_waits_for_the_next_ru
     assert types[second : second + 2] == ["agent_start", "message_queued"]
 
 
-def test_ten_thousand_messages_from_each_of_eight_threads_are_each_taken_once(
-    watch: Any,
-) -> None:
+def test_ten_thousand_messages_from_each_of_eight_threads_are_each_taken_once(model: Any) -> None:
     threads, each = 8, 10_000
-    watched = watch({"text": "ok", "repeat": "forever"}, follow_up_mode="all", limits=unlimited())
-    agent, events = watched.agent, watched.events
+    options = AgentOptions(model({"text": "ok", "repeat": "forever"}), follow_up_mode="all")
+    options.limits.turns = None
+    agent = Agent(options)
     barrier = threading.Barrier(threads + 1)
+    taken: list[str] = []
+    told: list[str] = []
+    left: list[int] = []
+
+    def listen(event: Any) -> None:
+        if event["type"] == "message_end" and event["message"]["role"] == "user":
+            taken.append(event["message"]["content"][0]["text"])
+        elif event["type"] == "message_queued":
+            told.append(event["message"]["content"][0]["text"])
+        elif event["type"] == "agent_end":
+            left.append(len(event["queued"]))
 
     def put(number: int) -> None:
         barrier.wait()
@@ -319,21 +330,15 @@ def test_ten_thousand_messages_from_each_of_eight_threads_are_each_taken_once(
             worker.join()
         await agent.prompt("rest")
 
+    agent.subscribe(listen)
     asyncio.run(run())
 
-    taken = [text for turn in turns(events) for text in turn if text not in ("go", "rest")]
-    told_texts = [e["message"]["content"][0]["text"] for e in events.of("message_queued")]
-    assert queued(events[-1]) == []
-    assert len(taken) == len(told_texts) == threads * each
+    of_threads = [text for text in taken if text not in ("go", "rest")]
+    assert left[-1] == 0
+    assert len(of_threads) == len(told) == threads * each
     for number in range(threads):
-        of_thread = [int(text.split()[1]) for text in taken if text.startswith(f"{number} ")]
-        assert sorted(of_thread) == list(range(each))
-        for odd in (0, 1):
-            in_queue = [n for n in of_thread if n % 2 == odd]
+        own = [int(text.split()[1]) for text in of_threads if text.startswith(f"{number} ")]
+        assert sorted(own) == list(range(each))
+        for odd in (0, 1):  # each queue keeps the thread's order
+            in_queue = [n for n in own if n % 2 == odd]
             assert in_queue == sorted(in_queue)
-
-
-def unlimited() -> Any:
-    from runner.engine.limit import Limits
-
-    return Limits(turns=None)
