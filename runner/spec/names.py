@@ -67,6 +67,8 @@ def look_at(
         use.problems.append(Problem(message, error.lineno))
     except RecursionError:
         use.problems.append(Problem("the template is nested too deeply", 1))
+    except ValueError:  # Jinja2 reads numbers by int()
+        use.problems.append(Problem("a number in the template has too many digits", 1))
     return use
 
 

@@ -392,6 +392,10 @@ NAMES = {
         'system_prompt: "{{ 1 is evn }}"',
         's.yaml:3:16: system_prompt: no test is called "evn"; did you mean "even"?',
     ),
+    "long number": (
+        'system_prompt: "{{ ' + "9" * 5000 + ' }}"',
+        "s.yaml:3:16: system_prompt: a number in the template has too many digits",
+    ),
     "chance": (
         'system_prompt: "{{ [1, 2] | random }}"',
         's.yaml:3:16: system_prompt: no filter is called "random"',
