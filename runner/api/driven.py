@@ -129,14 +129,36 @@ class Driven:
     def hooks(self, loaded: Loaded, names: Names) -> Hooks:
         """Hooks that decide as they decided. Those of the context run again, but for programs."""
         if self._live is not None and "hooks" in self._real:
-            return self._live.hooks(loaded, names)
+            # What a person said of a call stays said; only the rules are tried again.
+            return self._live.hooks(loaded, names, self._recorded_permission().call)
         hooks = {}
         for point in POINTS:
             entries = getattr(loaded.spec.hooks, point)
             hooks[point] = [
                 self._hook(loaded, point, n, entry, names) for n, entry in enumerate(entries)
             ]
+        if loaded.spec.permissions is not None:
+            hooks["before_tool_call"].insert(0, self._permission(loaded))
         return Hooks(**hooks)
+
+    def _recorded_permission(self) -> Hook:
+        made = Hook(lambda: None)
+        made.call = self._recorded("before_tool_call", made)
+        return made
+
+    def _permission(self, loaded: Loaded) -> Hook:
+        """Permissions as they were given; asked for again only where the log has no more."""
+        made = self._recorded_permission()
+        recorded, live = made.call, self._live
+        real = live.permission(loaded) if live is not None else None
+
+        async def call(seen: Any) -> Any:
+            if real is None or not self._drive.at_end(current.get().path):
+                return recorded(seen)
+            return await real(seen)
+
+        made.call = call
+        return made
 
     def _hook(self, loaded: Loaded, point: str, index: int, entry: Any, names: Names) -> Hook:
         path = f"hooks.{point}[{index}]"

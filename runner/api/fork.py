@@ -84,7 +84,7 @@ class Fork:
         )
         drive = Drive(recording.tape(self._change), recording.survey)
         environ = {**options.environ, **recording.environ()}
-        live = Live(environ, self._workspace, redactor)
+        live = Live(environ, self._workspace, redactor, yes=recording.answered_yes)
         plan = plan_of(recording, Driven(drive, recording.resolved, live), options.spec)
         run_id = new_run_id(time.time_ns())
         path = self._path(run_id)

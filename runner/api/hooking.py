@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.api.live import Live, Names
 from runner.api.static import POINTS
@@ -15,22 +15,33 @@ from runner.spec.loaded import Loaded
 from runner.spec.model import hook as model
 from runner.spec.template import Expression, Template
 
+if TYPE_CHECKING:
+    from runner.hooks.permission import Answer
 
-def make_hooks(live: Live, loaded: Loaded, names: Names) -> Hooks:
-    """The hooks of a spec, in the order in which they are written.
+
+def make_hooks(live: Live, loaded: Loaded, names: Names, answer: Answer | None = None) -> Hooks:
+    """The hooks of a spec: its permissions, then the rest in the order in which they are written.
+
+    Args:
+        live: Makes what they reach out with.
+        loaded: The spec.
+        names: What its templates see.
+        answer: Decides of what permissions ask for, instead of a person or what the spec says.
 
     Raises:
         UsageError: where Python that it names can't be had.
     """
-    return Hooks(
-        **{
-            point: [
-                make_hook(live, loaded, f"hooks.{point}[{n}]", entry, names)
-                for n, entry in enumerate(getattr(loaded.spec.hooks, point))
-            ]
-            for point in POINTS
-        }
-    )
+    hooks = {
+        point: [
+            make_hook(live, loaded, f"hooks.{point}[{n}]", entry, names)
+            for n, entry in enumerate(getattr(loaded.spec.hooks, point))
+        ]
+        for point in POINTS
+    }
+    permission = live.permission(loaded, answer)
+    if permission is not None:
+        hooks["before_tool_call"].insert(0, permission)
+    return Hooks(**hooks)
 
 
 def make_hook(live: Live, loaded: Loaded, path: str, entry: model.Hook, names: Names) -> Hook:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,9 +18,10 @@ from runner.spec.model.tool import CommandTool, PythonTool, UseTool
 from runner.spec.template import Template
 
 if TYPE_CHECKING:
-    from runner.engine.hook import Hooks
+    from runner.engine.hook import Hook, Hooks
     from runner.engine.sub_agent import AgentTool
     from runner.expect import Check
+    from runner.hooks.permission import Answer
     from runner.log.redact import LogRedactor
 
 CHECK_SECONDS = 60.0
@@ -37,14 +39,25 @@ class Live:
         environ: The environment that the run sees.
         workspace: Where programs run and file tools stay.
         redactor: Is told each secret that becomes known; None where nothing is run.
+        yes: Whether all that permissions ask is answered with yes.
+        interactive: Whether a person can be asked.
     """
 
     def __init__(
-        self, environ: Mapping[str, str], workspace: Path, redactor: LogRedactor | None
+        self,
+        environ: Mapping[str, str],
+        workspace: Path,
+        redactor: LogRedactor | None,
+        *,
+        yes: bool = False,
+        interactive: bool = False,
     ) -> None:
         self._environ = environ
         self.workspace = workspace
         self._redactor = redactor
+        self._yes = yes
+        self._terminal: Answer | None = None
+        self._interactive = interactive
         self._secrets: dict[str, str] = {}
         self._secret_names: set[str] = set()
 
@@ -139,15 +152,37 @@ class Live:
 
     # --- hooks and expectations -------------------------------------------------------------------
 
-    def hooks(self, loaded: Loaded, names: Names) -> Hooks:
-        """The hooks of a spec.
+    def hooks(self, loaded: Loaded, names: Names, answer: Answer | None = None) -> Hooks:
+        """The hooks of a spec; ``answer`` decides of what its permissions ask for.
 
         Raises:
             UsageError: where Python that it names can't be had.
         """
         from runner.api.hooking import make_hooks
 
-        return make_hooks(self, loaded, names)
+        return make_hooks(self, loaded, names, answer)
+
+    def permission(self, loaded: Loaded, answer: Answer | None = None) -> Hook | None:
+        """The hook that holds calls against a spec's permissions; None where it has none.
+
+        Args:
+            loaded: The spec.
+            answer: Decides of what is asked for, instead of a person or what the spec says.
+        """
+        from runner.engine.hook import Hook
+        from runner.hooks import permission
+
+        wanted = loaded.spec.permissions
+        if wanted is None:
+            return None
+        rules = permission.Rules.read(wanted.allow or (), wanted.ask or (), wanted.deny or ())
+        if answer is None and self._yes:
+            answer = permission.always
+        elif answer is None and self._interactive:
+            # One for all specs of a run, so that they don't ask at the same time.
+            answer = self._terminal = self._terminal or permission.Terminal()
+        answer = answer or permission.unattended(wanted.unattended == "stop")
+        return Hook(permission.permission_hook(rules, str(self.workspace), answer))
 
     def command_check(self, loaded: Loaded, path: str, argv: Sequence[str], names: Names) -> Check:
         """The check of an expectation that is a program."""
@@ -192,12 +227,18 @@ class Live:
         name = entry if isinstance(entry, str) else entry.use
         file = bundled.folder("tools") / f"{name}.py"
         if not name.isidentifier() or not file.is_file():
-            known = sorted(each.stem for each in bundled.folder("tools").glob("*.py"))
-            raise UsageError(f'there is no built-in tool "{name}"; {did_you_mean(name, known)}')
+            known = did_you_mean(name, bundled.tool_names())
+            raise UsageError(f'there is no built-in tool "{name}"; {known}')
         from runner.python_file import load_callable
 
         function = load_callable(f"{file}:{name}", file.parent)
-        return self._function(function, loaded, None if isinstance(entry, str) else entry)
+        if isinstance(entry, str):
+            return self._function(function, loaded, None)
+        if entry.allow is not None:
+            if name != "shell":
+                raise UsageError(f"{name} takes no `allow`; only shell does")
+            function = _narrowed(function, entry.allow)
+        return self._function(function, loaded, entry)
 
     def _function(
         self, function: Callable[..., Any], loaded: Loaded, entry: PythonTool | UseTool | None
@@ -256,6 +297,22 @@ def model_id(path: str, choice: ModelChoice, names: Names) -> str:
 Names = Mapping[str, Any]
 """What templates see."""
 ToolEntry = str | UseTool | PythonTool | CommandTool
+
+
+def _narrowed(function: Callable[..., Any], patterns: Sequence[str]) -> Callable[..., Any]:
+    """A tool that runs commands, for only those that fit patterns."""
+
+    @functools.wraps(function)
+    def narrowed(**arguments: Any) -> Any:
+        from runner.engine.contract import ToolResult
+        from runner.hooks.permission import refused_command
+
+        refused = refused_command(arguments["command"], patterns)
+        if refused is not None:
+            return ToolResult(f"Not run: {refused}", is_error=True)
+        return function(**arguments)
+
+    return narrowed
 
 
 def _options(entry: UseTool | PythonTool | CommandTool | None) -> dict[str, Any]:

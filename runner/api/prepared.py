@@ -61,7 +61,13 @@ def prepare(path: str, options: RunOptions | None = None) -> Prepared:
     loaded = load(path, sets=changes_of(options))
     faults = loaded.missing_environment(options.environ)
     redactor = LogRedactor(patterns=loaded.spec.log.redact, known=loaded.spec.log.redact_known)
-    live = Live(options.environ, _workspace(loaded, options), redactor)
+    live = Live(
+        options.environ,
+        _workspace(loaded, options),
+        redactor,
+        yes=options.yes,
+        interactive=options.interactive,
+    )
     run_id = new_run_id(time.time_ns())
     builder = Builder(live, options.environ, run_id)
     faults += target_faults(loaded)

@@ -113,6 +113,11 @@ class Recording:
             if path in resolved.get("agents", {}):
                 self.knows(other, resolved["agents"][path])
 
+    @property
+    def answered_yes(self) -> bool:
+        """Whether every question that permissions ask is answered with yes."""
+        return bool(self.plan.get("resolved", {}).get("flags", {}).get("yes"))
+
     def resolved(self, loaded: Loaded) -> Mapping[str, Any]:
         """What the log knows of a spec's tools."""
         return self._resolved.get(id(loaded), {})

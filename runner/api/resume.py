@@ -74,7 +74,8 @@ class Resumption:
         self._drive.rerun = frozenset(self.rerun)
         environ = {**options.environ, **self.recording.environ()}
         workspace = Path(options.workspace or self.recording.plan.get("workspace") or ".")
-        live = Live(environ, workspace.resolve(), self._redactor)
+        yes = self.recording.answered_yes
+        live = Live(environ, workspace.resolve(), self._redactor, yes=yes)
         edges = Driven(self._drive, self.recording.resolved, live)
         run_id = self.survey.start.get("run_id", "")
         self._builder = Builder(edges, self.recording.environ(), run_id)

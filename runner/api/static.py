@@ -62,12 +62,22 @@ def tools(path: str | None = None) -> list[dict[str, Any]]:
         SpecError: with all that is wrong with the spec.
     """
     if path is None:
-        return []
+        return _built_in()
     loaded = load(path)
     if faults := target_faults(loaded):
         raise SpecError(faults)
     live = _edges()
     return [_tool(loaded, index, live) for index in range(len(loaded.spec.tools))]
+
+
+def _built_in() -> list[dict[str, Any]]:
+    from runner.bundled import tool_names
+    from runner.spec.load import load_plan
+
+    names = tool_names()
+    model = {"provider": "scripted", "script": []}
+    loaded = load_plan({"version": 1, "model": model, "tools": names}, name="built-in")
+    return [_tool(loaded, index, _edges()) for index in range(len(names))]
 
 
 def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:

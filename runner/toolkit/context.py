@@ -10,6 +10,7 @@ from typing import Any
 from runner.engine.contract import Cancellation, Update
 from runner.json_text import parse
 from runner.toolkit.result import json_of
+from runner.toolkit.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +25,11 @@ class ToolContext:
     """The environment for child processes: this process's own, without secrets."""
     _on_update: Update
     _cancellation: Cancellation
+
+    @property
+    def files(self) -> Workspace:
+        """The files of the workspace, of which no path leads out of it."""
+        return Workspace(self.workspace)
 
     @property
     def cancelled(self) -> bool:

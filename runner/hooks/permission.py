@@ -1,0 +1,240 @@
+"""Permissions: which calls are allowed, which need a question, and which are never run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from runner.hooks.shell_parts import spellings, split
+from runner.json_text import line
+
+Verdict = Literal["allow", "ask", "deny"]
+Call = Mapping[str, Any]
+"""``{tool_name, tool_call_id, arguments}``."""
+Decision = dict[str, Any] | None
+Answer = Callable[[Call], Decision | Awaitable[Decision]]
+"""What becomes of a call that is asked for."""
+
+_RULE = re.compile(r"([^()\s]+)(?:\((.*)\))?", re.DOTALL)
+_SUBJECTS = ("path", "url")
+"""The arguments that say what a call is about; where there is neither, all texts do."""
+_SHOWN = 4000
+"""Characters of the arguments that a question shows of each of their two ends."""
+# What a terminal obeys, or shows in another order than it is written.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``NAME`` or ``NAME(PATTERN)``; both may hold ``*``, ``?`` and ``[…]``."""
+
+    text: str
+    """As it is written."""
+    name: str
+    pattern: str | None
+
+    @classmethod
+    def read(cls, text: str) -> Rule:
+        """Read a rule as a spec writes it."""
+        found = _RULE.fullmatch(text)
+        return cls(text, found[1], found[2]) if found is not None else cls(text, text, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules of a spec."""
+
+    allow: Sequence[Rule]
+    ask: Sequence[Rule]
+    deny: Sequence[Rule]
+
+    @classmethod
+    def read(cls, allow: Sequence[str], ask: Sequence[str], deny: Sequence[str]) -> Rules:
+        """Read rules as a spec writes them."""
+        return cls(*([Rule.read(text) for text in texts] for texts in (allow, ask, deny)))
+
+    def verdict(self, call: Call, workspace: str) -> tuple[Verdict, str]:
+        """What is to become of a call, and why: deny before allow before ask."""
+        subject = _Subject(call["arguments"], workspace)
+        for verdict, rules in (("deny", self.deny), ("allow", self.allow), ("ask", self.ask)):
+            named = [rule for rule in rules if fnmatchcase(call["tool_name"], rule.name)]
+            if verdict == "allow":
+                if subject.all_fit(named):
+                    return "allow", "a rule allows it"
+            elif rule := subject.first_hit(named):
+                why = f"the rule {verdict}: {rule.text}"
+                return ("deny", why) if verdict == "deny" else ("ask", why)
+        return "ask", "no rule allows it"
+
+
+class _Subject:
+    """What patterns are held against: the parts of a command, or what else a call is about."""
+
+    def __init__(self, arguments: Mapping[str, Any], workspace: str) -> None:
+        self._strict: list[str] = []
+        self._loose: set[str] = set()
+        self._unclear = False
+        command = arguments.get("command")
+        if isinstance(command, str):
+            parts = split(command)
+            self._strict, self._unclear = parts.texts, parts.unclear
+            self._loose = {each for part in parts.texts for each in spellings(part)} | {command}
+            return
+        named = [arguments[key] for key in _SUBJECTS if isinstance(arguments.get(key), str)]
+        texts = named or list(_texts(arguments))
+        if isinstance(arguments.get("path"), str):
+            real = _real(arguments["path"], workspace)
+            self._loose = {os.path.normpath(arguments["path"]), real}
+            texts[0] = real
+            self._loose.add(arguments["path"])
+        self._strict = texts
+        self._loose.update(texts)
+
+    def all_fit(self, rules: Sequence[Rule]) -> bool:
+        """Whether rules allow all of it."""
+        if any(rule.pattern is None for rule in rules):
+            return True
+        if self._unclear or not self._strict:
+            return any(rule.pattern == "*" for rule in rules)
+        return all(any(fits(text, str(rule.pattern)) for rule in rules) for text in self._strict)
+
+    def first_hit(self, rules: Sequence[Rule]) -> Rule | None:
+        """The first rule that means any of it."""
+        for rule in rules:
+            if rule.pattern in (None, "*") or any(
+                fits(text, str(rule.pattern)) for text in self._loose
+            ):
+                return rule
+        return None
+
+
+def fits(text: str, pattern: str) -> bool:
+    """Whether a text fits a pattern; ``git *`` also means ``git`` alone."""
+    return fnmatchcase(text, pattern) or (pattern.endswith(" *") and text == pattern[:-2])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _real(path: str, workspace: str) -> str:
+    """A path as the file tools come to see it: from the workspace, with no link in it."""
+    try:
+        return os.path.relpath(os.path.realpath(os.path.join(workspace, path)), workspace)
+    except ValueError:  # a NUL, which no file has
+        return path
+
+
+def refused_command(command: str, patterns: Sequence[str]) -> str | None:
+    """Why a command may not be run where only those that fit patterns may; None if it may."""
+    parts = split(command)
+    if "*" in patterns:
+        return None
+    known = " | ".join(patterns) or "none"
+    if parts.unclear:
+        return (
+            f"it can't be told what all of this command runs; write it plainly (allowed: {known})"
+        )
+    for part in parts.texts:
+        if not any(fits(part, pattern) for pattern in patterns):
+            return f'"{part}" is not allowed here; what may be run: {known}'
+    return None if parts.texts else "it runs nothing"
+
+
+# --- the hook -------------------------------------------------------------------------------------
+
+
+def permission_hook(rules: Rules, workspace: str, answer: Answer) -> Callable[[Call], Any]:
+    """What the loop asks before each call.
+
+    Args:
+        rules: The spec's.
+        workspace: The folder that relative paths are in.
+        answer: Decides of what is asked for.
+    """
+    workspace = os.path.realpath(workspace)
+
+    def hook(call: Call) -> Any:
+        verdict, why = rules.verdict(call, workspace)
+        if verdict == "ask":
+            return answer(call)
+        return {"block": True, "reason": f"denied by {why}"} if verdict == "deny" else None
+
+    return hook
+
+
+def always(call: Call) -> Decision:
+    """Answer with yes."""
+    return None
+
+
+def unattended(stop: bool) -> Answer:
+    """Answer where nobody can be asked: deny the call, or end the run."""
+
+    def answer(call: Call) -> Decision:
+        reason = (
+            f"{call['tool_name']} needs a person's permission, and nobody can be asked; allow it "
+            "in the spec's permissions, or run with --yes"
+        )
+        return {"block": True, "reason": reason, **({"stop": True} if stop else {})}
+
+    return answer
+
+
+class Terminal:
+    """Asks who sits at the terminal, one question at a time."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, call: Call) -> Decision:
+        """Ask for a call; anything but yes is no. An abort takes the question back."""
+        async with self._turn:
+            arguments = line(call["arguments"])
+            if len(arguments) > 2 * _SHOWN:
+                arguments = f"{arguments[:_SHOWN]} […] {arguments[-_SHOWN:]}"
+            shown = _visible(f"{call['tool_name']} {arguments}")
+            sys.stderr.write(f"pi-run: may this be run?\n  {shown}\n[y/N] ")
+            sys.stderr.flush()
+            said = await _typed(sys.stdin.fileno())
+        if said.strip().lower() in ("y", "yes"):
+            return None
+        return {"block": True, "reason": "the person who was asked said no"}
+
+
+async def _typed(fd: int) -> str:
+    """The next line that is typed. No thread waits for it, so nothing is left behind."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        try:
+            data = os.read(fd, 1024)
+        except OSError:  # the terminal is gone
+            data = b""
+        if not typed.done():
+            typed.set_result(data.decode(errors="replace"))
+
+    loop.add_reader(fd, read)
+    try:
+        return await typed
+    finally:
+        loop.remove_reader(fd)
+
+
+def _visible(text: str) -> str:
+    """A text with each control code as its number, so that it can't hide what is asked for."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
