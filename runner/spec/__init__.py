@@ -27,8 +27,8 @@ Python can be imported, that tools have legal and different names, that a provid
 
 How it goes: bytes → `yaml` → a tree of `node` with places → `load` lays it over what it extends and
 applies changes → `decode` makes a `model` of it by the `shape` of each type hint, and notes what is
-marked (`mark`) → `check` holds that against the rest: templates against the names in their `scope`,
-files against the disk, tasks against their agents.
+marked (`mark`) → `marked` holds each such value to what it says it is, `check` holds them against
+the rest: templates against the names in their `scope`, tasks against their agents.
 
 A key is added by a line in the model, with its type, its marks and the string below it; decoding,
 the checks of its marks, the JSON Schema (``python -m runner.spec.schema``) and the way back to JSON
