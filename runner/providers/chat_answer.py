@@ -21,8 +21,10 @@ from runner.engine.contract import (
 )
 from runner.engine.message import Usage
 from runner.error import ErrorKind, ProviderError
-from runner.providers.blocks import Blocks, Call, as_count, as_list, as_object, as_text, usage
+from runner.providers.blocks import Blocks, as_count, as_list, as_object, as_text, usage
+from runner.providers.chat_calls import ChatCalls
 from runner.providers.failure import failure, short
+from runner.providers.reasoning_details import ReasoningDetails
 from runner.providers.think_tags import OPENING, ThinkTags
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
@@ -67,10 +69,8 @@ class ChatAnswer:
         self._blocks = Blocks()
         self._tags = ThinkTags()
         self._speaking = ""  # what the open block of text or thinking is: "text", or where it stood
-        self._calls: list[Call] = []
-        self._call_of: dict[int, Call] = {}
-        self._signatures: dict[int, str] = {}
-        self._details: list[dict[str, Any]] = []
+        self._calls = ChatCalls(self._blocks)
+        self._details = ReasoningDetails()
         self._refusal = ""
         self._failed: Any = None
 
@@ -105,14 +105,14 @@ class ChatAnswer:
             raise ProviderError(
                 "the stream ended before the answer was whole: no finish reason came", "network"
             )
-        for call in self._calls:
-            yield from call.end(self._signatures.get(call.index))
-        if self._details:
-            yield OpaqueBlock(self._blocks.open("details"), {"reasoning_details": self._joined()})
+        for call in self._calls.calls:
+            yield from call.end(self._calls.signatures.get(call.index))
+        if details := self._details.joined():
+            yield OpaqueBlock(self._blocks.open("details"), {"reasoning_details": details})
         reason = _REASONS.get(self.finish, "stop")
         if reason != "length":
             # Some say "stop" after calls, and some "tool_calls" after none.
-            reason = "tool_use" if self._calls else "stop"
+            reason = "tool_use" if self._calls.calls else "stop"
         yield Stop(reason)
 
     def _failure(self) -> ProviderError:
@@ -208,6 +208,8 @@ class ChatAnswer:
             self._say(OPENING if thinking else "text", part, events)
 
     def _say(self, kind: str, text: str, events: list[StreamEvent]) -> None:
+        if not text:
+            return
         if kind != self._speaking:
             self._silence(events)
             self._speaking = kind
@@ -234,28 +236,11 @@ class ChatAnswer:
                 self._text(text, events)
 
     def _detail(self, delta: dict[str, Any], events: list[StreamEvent]) -> None:
-        """OpenRouter's pieces of reasoning: they have to go back, joined and in order."""
         shown = any(delta.get(field) for field in REASONING_FIELDS)
         for piece in map(as_object, as_list(delta["reasoning_details"])):
-            text = as_text(piece.get("text")) or as_text(piece.get("summary"))
-            if text and not shown:
+            text = self._details.add(piece)
+            if not shown:
                 self._say("reasoning", text, events)
-            last = self._details[-1] if self._details else None
-            same = ("type", "index")
-            if not last or [last[k] for k in same] != [piece.get(k) for k in same]:
-                self._details.append({k: piece.get(k) for k in same})
-                last = self._details[-1]
-            for key, value in piece.items():
-                if key in ("text", "summary", "data") and isinstance(value, str):
-                    last.setdefault(key, []).append(value)
-                elif value is not None:
-                    last[key] = value
-
-    def _joined(self) -> list[dict[str, Any]]:
-        return [
-            {k: "".join(v) if isinstance(v, list) else v for k, v in item.items() if v is not None}
-            for item in self._details
-        ]
 
     def _rest(self) -> list[StreamEvent]:
         events: list[StreamEvent] = []
@@ -264,75 +249,21 @@ class ChatAnswer:
         self._silence(events)
         return events
 
-    # --- tool calls -------------------------------------------------------------------------------
-
     def _call(self, piece: dict[str, Any], events: list[StreamEvent]) -> None:
-        """A piece of a call, found by what the server tells of index, id and name."""
-        function = as_object(piece.get("function"))
-        index = piece.get("index")
-        id, name = as_text(piece.get("id")), as_text(function.get("name"))
-        arguments = function.get("arguments")
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        call = self._known(index, id, name)
-        if call is None or _is_other(call, type(index) is int, id, name, arguments):
+        if self._calls.begins(piece):
             self._silence(events)
-            call = Call(self._blocks.open(len(self._calls)), id, name)
-            self._calls.append(call)
-        elif not call.started:
-            call.id, call.name = _grown(call.id, id), _grown(call.name, name)
-        if type(index) is int:
-            self._call_of[index] = call
-        if extra := piece.get("extra_content"):
-            self._signatures[call.index] = json.dumps(extra)
-        events.extend(call.add(arguments))
-
-    def _known(self, index: Any, id: str, name: str) -> Call | None:
-        if type(index) is int and (index in self._call_of or name):
-            return self._call_of.get(index)
-        if id:
-            same = next((call for call in self._calls if call.id == id), None)
-            if same or name:
-                return same
-        return self._calls[-1] if self._calls else None
-
-
-def _is_other(call: Call, indexed: bool, id: str, name: str, arguments: str) -> bool:
-    """Whether a piece that seems to belong to a call begins another one.
-
-    Servers give all calls the same index, or the same id, or neither; and others repeat id and
-    name with each piece. A call whose arguments are whole is one that can be followed by another.
-    """
-    if id and call.id and id != call.id:
-        return bool(name) or call.is_whole()
-    if not name:
-        return False
-    if not call.size:
-        return not indexed and not id and name != call.name
-    if not call.is_whole():
-        return False
-    return name != call.name or (bool(arguments) and not call.repeats(arguments))
-
-
-def _grown(known: str, piece: str) -> str:
-    """An id or a name after one more piece, which is the rest of it, or all of it again."""
-    return piece if piece.startswith(known) else known if known.endswith(piece) else known + piece
+        events.extend(self._calls.add(piece))
 
 
 def _usage(counted: dict[str, Any]) -> Usage:
-    read, written = (
-        as_count(counted.get("prompt_tokens")),
-        as_count(counted.get("completion_tokens")),
-    )
-    details = as_object(counted.get("prompt_tokens_details"))
-    cached = as_count(details.get("cached_tokens"))
+    read = as_count(counted.get("prompt_tokens"))
+    written = as_count(counted.get("completion_tokens"))
+    of_read = as_object(counted.get("prompt_tokens_details"))
+    of_written = as_object(counted.get("completion_tokens_details"))
     # DeepSeek and Kimi count the cache's part beside the details.
-    cached = cached or as_count(
-        counted.get("prompt_cache_hit_tokens") or counted.get("cached_tokens")
-    )
-    reasoning = as_count(
-        as_object(counted.get("completion_tokens_details")).get("reasoning_tokens")
-    )
+    places = (of_read.get("cached_tokens"), counted.get("prompt_cache_hit_tokens"))
+    cached = next(filter(None, map(as_count, (*places, counted.get("cached_tokens")))), 0)
+    reasoning = as_count(of_written.get("reasoning_tokens"))
     if reasoning and as_count(counted.get("total_tokens")) == read + written + reasoning:
         written += reasoning  # xAI counts it apart
-    return usage(read, written, cached, as_count(details.get("cache_write_tokens")), reasoning)
+    return usage(read, written, cached, as_count(of_read.get("cache_write_tokens")), reasoning)

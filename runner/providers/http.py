@@ -1,8 +1,6 @@
 """One POST whose answer is a stream of events, over connections that runs share.
 
-All runs of one event loop share one pool, so that hundreds of them need few connections and find
-them warm. The pool closes with its loop. No redirect is followed, since it would take the key to
-where nobody sent it.
+No redirect is followed, since it would take the key to where nobody sent it.
 """
 
 from __future__ import annotations
@@ -15,13 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from runner.error import ProviderError
+from runner.providers.clients import client_for
 from runner.providers.failure import failure_of_answer, short
 from runner.providers.settings import ModelSettings
 from runner.providers.sse import Event, SseReader
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx
 
 MOST_ERROR_BYTES = 64 * 1024
@@ -32,10 +29,6 @@ MOST_DOCUMENT_BYTES = 64 * 1024 * 1024
 """The longest answer that is one JSON document."""
 SETTLE_SECONDS = 0.02
 """How long the end of a stream is waited for after its terminal mark."""
-KEEP_SECONDS = 30.0
-"""How long a connection that nobody uses is kept."""
-KEEP_CONNECTIONS = 100
-
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -77,12 +70,6 @@ async def settle(events: AsyncGenerator[list[Event], None]) -> None:
                 pass
 
 
-def is_loopback(url: str) -> bool:
-    """Whether a URL names this machine."""
-    host = (urlsplit(url).hostname or "").rstrip(".")
-    return host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost")
-
-
 async def _post(
     url: str,
     body: bytes,
@@ -91,7 +78,7 @@ async def _post(
     secret: str | None,
 ) -> AsyncGenerator[list[Event], None]:
     try:
-        client = await _client(url)
+        client = await client_for(url)
         request = client.build_request(
             "POST",
             url,
@@ -262,77 +249,3 @@ def _timeout(connect: float, idle: float) -> httpx.Timeout:
     import httpx
 
     return httpx.Timeout(connect=connect, read=idle, write=idle, pool=None)
-
-
-# --- the pool -------------------------------------------------------------------------------------
-
-
-class _Pool:
-    """The HTTP clients of one event loop, one for each way to connect."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.clients: dict[str, httpx.AsyncClient] = {}
-        self.keeper = self._keep()
-
-    async def _keep(self) -> AsyncGenerator[None, None]:
-        """Closes the clients when the loop ends, which shuts down the generators begun in it."""
-        try:
-            yield
-        finally:
-            _pools.pop(id(self.loop), None)
-            for client in self.clients.values():
-                await client.aclose()
-
-
-_pools: dict[int, _Pool] = {}
-
-
-async def _client(url: str) -> httpx.AsyncClient:
-    """The running loop's client for a URL."""
-    loop = asyncio.get_running_loop()
-    pool = _pools.get(id(loop))
-    if pool is None:
-        for other in [pool for pool in _pools.values() if pool.loop.is_closed()]:
-            _pools.pop(id(other.loop), None)
-        pool = _pools[id(loop)] = _Pool(loop)
-        await anext(pool.keeper)
-    way = _way(url)
-    if way not in pool.clients:
-        pool.clients[way] = _make_client(way)
-    return pool.clients[way]
-
-
-def _way(url: str) -> str:
-    """How to connect: past all proxies, without TLS, or with it."""
-    import urllib.request
-
-    if not url.startswith("http://"):
-        return "tls"
-    if is_loopback(url):
-        return "loopback"
-    # The way to a proxy may need TLS where the URL doesn't.
-    return "tls" if urllib.request.getproxies() else "plain"
-
-
-def _make_client(way: str) -> httpx.AsyncClient:
-    import httpx
-
-    return httpx.AsyncClient(
-        # Loading the certificates takes longer than all else that a run does before its request.
-        verify=_tls() if way == "tls" else False,
-        trust_env=way != "loopback",
-        follow_redirects=False,
-        limits=httpx.Limits(
-            max_connections=None,
-            max_keepalive_connections=KEEP_CONNECTIONS,
-            keepalive_expiry=KEEP_SECONDS,
-        ),
-    )
-
-
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    import httpx
-
-    return httpx.create_ssl_context()

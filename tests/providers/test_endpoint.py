@@ -8,8 +8,8 @@ import pytest
 
 from runner import providers
 from runner.error import ProviderError, UsageError
+from runner.providers.clients import is_loopback
 from runner.providers.endpoint import endpoint, need_key
-from runner.providers.http import is_loopback
 from runner.providers.settings import ModelSettings
 
 

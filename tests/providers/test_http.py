@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.error import ProviderError
-from runner.providers import http
+from runner.providers import clients, http
 from runner.providers.http import post, settle
 from runner.providers.settings import ModelSettings
 from runner.providers.sse import Event
@@ -351,7 +351,7 @@ def test_certificates_are_loaded_for_no_http_address(monkeypatch: pytest.MonkeyP
     def loaded() -> None:
         raise AssertionError("the certificates were loaded")
 
-    monkeypatch.setattr(http, "_tls", loaded)
+    monkeypatch.setattr(clients, "_tls", loaded)
     assert ask(answer()) == EVENTS
 
 

@@ -392,6 +392,15 @@ def test_reasoning_details_are_joined_to_go_back() -> None:
     assert opaque.get("data") == {"reasoning_details": joined}
 
 
+def test_odd_reasoning_details_do_no_harm() -> None:
+    odd = [{"text": 5, "x": [1]}, {"text": "a"}, 7, {"text": ["b"]}, {"index": 1, "data": "c"}]
+    thought, opaque = read(delta("stop", reasoning_details=odd))["content"]
+    assert thought.get("text") == "a"
+    assert opaque.get("data") == {
+        "reasoning_details": [{"text": "a", "x": [1]}, {"index": 1, "data": "c"}]
+    }
+
+
 def test_content_may_be_parts() -> None:
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},

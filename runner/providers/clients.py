@@ -1,0 +1,99 @@
+"""The HTTP clients that all runs of one event loop share.
+
+So hundreds of runs need few connections, and find them warm. The clients close with their loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+KEEP_SECONDS = 30.0
+"""How long a connection that nobody uses is kept."""
+KEEP_CONNECTIONS = 100
+"""How many of them are kept."""
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost")
+
+
+class _Pool:
+    """The HTTP clients of one event loop, one for each way to connect."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.clients: dict[str, httpx.AsyncClient] = {}
+        self.keeper = self._keep()
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        """Closes the clients when the loop ends, which shuts down the generators begun in it."""
+        try:
+            yield
+        finally:
+            _pools.pop(id(self.loop), None)
+            for client in self.clients.values():
+                await client.aclose()
+
+
+_pools: dict[int, _Pool] = {}
+
+
+async def client_for(url: str) -> httpx.AsyncClient:
+    """The running loop's client for a URL."""
+    loop = asyncio.get_running_loop()
+    pool = _pools.get(id(loop))
+    if pool is None:
+        for other in [pool for pool in _pools.values() if pool.loop.is_closed()]:
+            _pools.pop(id(other.loop), None)
+        pool = _pools[id(loop)] = _Pool(loop)
+        await anext(pool.keeper)
+    way = _way(url)
+    if way not in pool.clients:
+        pool.clients[way] = _make_client(way)
+    return pool.clients[way]
+
+
+def _way(url: str) -> str:
+    """How to connect: past all proxies, without TLS, or with it."""
+    import urllib.request
+
+    if not url.startswith("http://"):
+        return "tls"
+    if is_loopback(url):
+        return "loopback"
+    # The way to a proxy may need TLS where the URL doesn't.
+    return "tls" if urllib.request.getproxies() else "plain"
+
+
+def _make_client(way: str) -> httpx.AsyncClient:
+    import httpx
+
+    return httpx.AsyncClient(
+        # Loading the certificates takes longer than all else that a run does before its request.
+        verify=_tls() if way == "tls" else False,
+        trust_env=way != "loopback",
+        follow_redirects=False,
+        limits=httpx.Limits(
+            max_connections=None,
+            max_keepalive_connections=KEEP_CONNECTIONS,
+            keepalive_expiry=KEEP_SECONDS,
+        ),
+    )
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    import httpx
+
+    return httpx.create_ssl_context()
