@@ -267,7 +267,8 @@ def _request_event(session: Session, model: Model, request: ModelRequest, attemp
         "tools": tools_as_json(request.tools),
     }
     if redactor is not None:
-        rest = redactor.value(rest)
+        # Each by itself: the names are ours, whatever a secret is.
+        rest = {key: redactor.value(value) for key, value in rest.items()}
     try:
         digest = session.digest.of(request.messages, rest, redactor)
     except (TypeError, ValueError) as error:

@@ -29,7 +29,7 @@ class AgentRun:
     def __init__(self, plan: Plan, session: Session) -> None:
         self.plan = plan
         self.session = session
-        self.workflow = Workflow(plan, session, sub_agent)
+        self.workflow = Workflow(plan, session, nested)
         self._timer: asyncio.TimerHandle | None = None
         for text in plan.follow_ups:
             session.follow_up.put(user_message(text), "spec")
@@ -111,9 +111,19 @@ async def _expect(plan: Plan, session: Session, outcome: Outcome) -> None:
 
 def sub_agent(plan: Plan, parent: Session) -> SubAgent | Ending:
     """An agent inside another's task or tool call, or how that ends where there are too many."""
-    meter = Meter(plan.options.limits, parent.meter)
-    if (deepest := _deepest(parent.meter)) is not None and meter.depth > deepest:
+    return nested(lambda: plan, parent)
+
+
+def nested(make: Callable[[], Plan], parent: Session) -> SubAgent | Ending:
+    """As `sub_agent`, of a plan that is only made where it may be run.
+
+    Raises:
+        Exception: what making it raises.
+    """
+    if (deepest := _deepest(parent.meter)) is not None and parent.meter.depth >= deepest:
         return Ending("error", f"the limit depth of {deepest} agents within agents is reached")
+    plan = make()
+    meter = Meter(plan.options.limits, parent.meter)
     parent.agents[plan.name] += 1
     path = f"{parent.path or 'main'}/{plan.name}#{parent.agents[plan.name]}"
     session = Session(plan.options, parent.emitter, meter, parent.clock, path)
@@ -186,7 +196,7 @@ class AgentTool:
     ) -> ToolResult:
         """Run the agent. Its output is the result where it has one, its text where not."""
         parent = current.get()
-        agent = sub_agent(self.bind(params), parent)
+        agent = nested(lambda: self.bind(params), parent)
         outcome = Outcome(agent) if isinstance(agent, Ending) else await agent.run()
         ending = outcome.ending
         if ending.status == "denied" or ending.bug is not None:

@@ -25,12 +25,14 @@ from runner.engine.message import (
 from runner.engine.options import Ending
 from runner.engine.session import Session
 from runner.engine.work import outlast
-from runner.error import describe
+from runner.error import describe, text_of
 from runner.json_text import canonical, line
 
 CUT = "Not run: the answer was cut at its length limit before it was whole. Make a shorter call."
 SKIPPED = "Skipped: a new message came before this call was begun. Read it before you go on."
 ENDING = "Not run: the run ends."
+UNFIT = "The arguments don't fit, and the tool was not run:"
+"""Begins the result of a call whose arguments its tool refused; a line for each reason follows."""
 _BEFORE = ("block", "reason", "arguments", "stop", "allow")
 _AFTER = ("content", "details", "is_error", "terminate")
 
@@ -148,7 +150,7 @@ class _Call:
         session = self.session
         if session.cancellation.cancelled:
             self._stopped = session.cancellation.reason
-            return _error(f"Not run: {self._stopped}.")
+            return _error(not_run(self._stopped))
         if session.stopping is not None:
             return _error(ENDING)
         return _error(SKIPPED) if session.interrupted else None
@@ -181,10 +183,7 @@ class _Call:
         except Exception as error:
             wrong = [describe(error)]
         if wrong:
-            return _error(
-                "The arguments don't fit, and the tool was not run:\n"
-                + "\n".join(f"- {one}" for one in wrong)
-            )
+            return _error("\n- ".join([UNFIT, *wrong]))
         self.arguments = arguments
         return None
 
@@ -395,13 +394,13 @@ class _Call:
 def _outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
     """What a tool's task came to; ``reason`` is that of its cancellation."""
     if not task.done():
-        return _error(f"The tool {reason}, and did not end when it was told to; left behind.")
+        return _error(f"The tool did not end when it was told to: {reason}. It was left behind.")
     if task.cancelled():
         return _error(f"The tool was stopped: {reason or 'it was cancelled'}.")
     error = task.exception()
     if error is not None:
         # As it is: unlike a person's line on a screen, a result may have many.
-        said = str(error).strip() or type(error).__name__
+        said = text_of(error).strip() or type(error).__name__
         return _error(said if reason is None else f"{said} ({reason})")
     result = task.result()
     if reason is None or result.complete:
@@ -420,6 +419,11 @@ def _check_result(result: ToolResult) -> None:
     blocks = result.blocks()
     check_content(blocks)
     line([blocks, result.details])
+
+
+def not_run(reason: str | None) -> str:
+    """What a call comes to that had not begun when its run was stopped."""
+    return f"Not run: {reason}."
 
 
 def _error(text: str) -> ToolResult:

@@ -57,7 +57,7 @@ class Workflow:
         self,
         plan: Plan,
         session: Session,
-        make_agent: Callable[[Plan, Session], TaskAgent | Ending],
+        make_agent: Callable[[Callable[[], Plan], Session], TaskAgent | Ending],
     ) -> None:
         self._plan = plan
         self._session = session
@@ -414,5 +414,5 @@ class Workflow:
 
     def _agent(self, task: Task, iteration: int) -> TaskAgent | Ending:
         """The agent of an iteration, or how that ends where there may be none."""
-        plan = cast("Any", task.agent)(self._scope(**self._item(iteration)))
-        return self._make_agent(plan, self._session)
+        scope = self._scope(**self._item(iteration))
+        return self._make_agent(lambda: cast("Any", task.agent)(scope), self._session)
