@@ -324,13 +324,13 @@ class Done:
         return self.events[-1]
 
     def tasks(self) -> list[str]:
-        """``start`` and ``end`` of each task's iterations, with its status and its text."""
+        """``start`` and ``end`` of each iteration of the main agent's tasks."""
         found = []
-        for event in self.events:
-            name = f"{event.get('task_id')} {event.get('iteration')}"
+        for event in self.events.of("task_start", "task_end", agent=None):
+            name = f"{event['task_id']} {event['iteration']}"
             if event["type"] == "task_start":
                 found.append(f"start {name}")
-            elif event["type"] == "task_end":
+            else:
                 found.append(f"end {name} {event['status']}: {event['text']}")
         return found
 
