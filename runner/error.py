@@ -186,5 +186,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def describe(error: BaseException) -> str:
     """An exception in one line for a person: its message, or its type where that is empty."""
-    text = " ".join(str(error).split())
+    text = " ".join(text_of(error).split())
     return text or type(error).__name__
+
+
+def text_of(error: BaseException) -> str:
+    """An exception's message; empty where a person's class can't even tell it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""

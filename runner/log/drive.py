@@ -29,6 +29,7 @@ from runner.engine.limit import Reached
 from runner.engine.message import Message
 from runner.engine.options import Ending
 from runner.engine.session import Session, current
+from runner.engine.tool_call import UNFIT, not_run
 from runner.error import ProviderError
 from runner.json_text import parse
 from runner.log.survey import Survey
@@ -72,6 +73,20 @@ class Drive:
             (session if ending.limit is not None and session.path else self.root or session).abort(
                 ending
             )
+
+    def refusal(self, session: Session) -> list[str]:
+        """Why the call that an agent just began was not run, if its tool refused its arguments.
+
+        Where the run was stopped before the call was run, so it is now.
+        """
+        line = self.tape.next(session.path)
+        if line is None or line["type"] != "tool_execution_end" or not line["is_error"]:
+            return []
+        text = "".join(block.get("text", "") for block in line["result"]["content"])
+        if text == not_run(line.get("stopped")):
+            self.abort(session)
+        head, *reasons = text.split("\n- ")
+        return reasons if head == UNFIT else []
 
     def _local_end(self, session: Session) -> Ending | None:
         """The time limit of an agent of its own, where that ended it."""
@@ -269,9 +284,10 @@ class RecordedTool:
         self._live: Tool | None = None
 
     def check(self, arguments: dict[str, Any]) -> Sequence[str]:
-        """What the live one says; nothing of a call that the log answers."""
-        if self._make_live is None or not self._drive.at_end(current.get().path):
-            return ()
+        """What the live one said, where the log has the call; else what it says."""
+        session = current.get()
+        if self._make_live is None or not self._drive.at_end(session.path):
+            return self._drive.refusal(session)
         return self._real().check(arguments)
 
     def _real(self) -> Tool:
@@ -320,8 +336,11 @@ class RecordedAgent:
         self.timeout = tool.timeout
 
     def check(self, arguments: dict[str, Any]) -> Sequence[str]:
-        """What the tool says."""
-        return self._tool.check(arguments)
+        """What the tool said, where the log has the call; else what it says."""
+        session = current.get()
+        if self._drive.at_end(session.path):
+            return self._tool.check(arguments)
+        return self._drive.refusal(session)
 
     async def execute(
         self,
