@@ -166,9 +166,13 @@ class Emitter:
         if kinds is None:
             kinds = self._streams[stream] = {}
         kinds[index] = delta["kind"]
-        shown = cast("Redactor", self.redactor).delta((stream, index), delta[field])
+        redactor = cast("Redactor", self.redactor)
+        shown = redactor.delta((stream, index), delta[field])
         delta[field] = shown
-        return bool(shown) or "id" in delta
+        if "id" not in delta:
+            return bool(shown)
+        delta["id"], delta["name"] = redactor.value([delta["id"], delta["name"]])
+        return True
 
     def _flush_deltas(self, message_id: str, path: str | None) -> None:
         """Tell what was held back of a message's deltas, now that it is whole."""
