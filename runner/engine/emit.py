@@ -171,7 +171,7 @@ class Emitter:
         delta[field] = shown
         if "id" not in delta:
             return bool(shown)
-        delta["id"], delta["name"] = redactor.value([delta["id"], delta["name"]])
+        delta.update(redactor.value({"id": delta["id"], "name": delta["name"]}))
         return True
 
     def _flush_deltas(self, message_id: str, path: str | None) -> None:
