@@ -15,6 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runner.toolkit.ignored import IgnoreRule, is_ignored, read_rules
+
+# A FIFO that nobody writes to would hold an open up for ever.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_DEPTH = 100
+"""Folders within folders that are looked at; each holds a file descriptor."""
+_MAX_PATH = 4096
+_MAX_IGNORE = 100_000
+"""Bytes of a ``.gitignore`` that are read."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -50,6 +59,8 @@ class Workspace:
         """
         if "\0" in path or not path:
             raise WorkspaceError("a path is needed, such as src/main.py")
+        if len(path) > _MAX_PATH:
+            raise WorkspaceError(f"a path has at most {_MAX_PATH} characters, not {len(path)}")
         try:
             real = os.path.realpath(os.path.join(self._root, path))
             real.encode(errors="surrogateescape")
@@ -59,7 +70,10 @@ class Workspace:
             raise WorkspaceError(
                 f"{path} is outside of the workspace; give a path inside, relative to it"
             )
-        return os.path.relpath(real, self._root)
+        relative = os.path.relpath(real, self._root)
+        if relative.count(os.sep) > _MAX_DEPTH:
+            raise WorkspaceError(f"a path goes through at most {_MAX_DEPTH} folders")
+        return relative
 
     def read(self, path: str, limit: int) -> bytes:
         """What a file holds, of at most ``limit`` bytes.
@@ -67,15 +81,17 @@ class Workspace:
         Raises:
             WorkspaceError: if it can't be read, is no plain file or is larger.
         """
-        with self._parent(path) as (parent, name), _told(path):
-            # A FIFO that nobody writes to would hold an open up for ever.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(name, flags, dir_fd=parent), "rb") as file:
-                found = os.fstat(file.fileno())
-                if stat.S_ISDIR(found.st_mode):
-                    raise WorkspaceError(f"{path} is a folder; list_files shows what is in it")
-                if not stat.S_ISREG(found.st_mode):
-                    raise WorkspaceError(f"{path} is no plain file")
+        with (
+            self._parent(path) as (parent, name),
+            _told(path),
+            _opened(name, parent) as opened,
+        ):
+            found = os.fstat(opened)
+            if stat.S_ISDIR(found.st_mode):
+                raise WorkspaceError(f"{path} is a folder; list_files shows what is in it")
+            if not stat.S_ISREG(found.st_mode):
+                raise WorkspaceError(f"{path} is no plain file")
+            with open(opened, "rb", closefd=False) as file:
                 data = file.read(limit + 1)
         if len(data) > limit:
             raise WorkspaceError(f"{path} has more than {limit} bytes, which is too much")
@@ -103,32 +119,46 @@ class Workspace:
                 raise
         return mode is None
 
-    def walk(self, path: str) -> Iterator[tuple[str, bool]]:
+    def unignored(self, path: str) -> Iterator[tuple[str, bool]]:
         """All below a folder, sorted, each by its path from the workspace and whether a folder.
 
-        A folder comes before what is in it. Links are told and not followed; what is in ``.git`` is
-        left out.
+        A folder comes before what is in it. Links are told and not followed; what ``.gitignore``
+        files leave out is left out, and so is ``.git``.
 
         Raises:
             WorkspaceError: if it is no folder, or can't be read.
         """
         start = self.relative(path)
+        prefix, rules = "", list[IgnoreRule]()
+        if start != ".":
+            # What stands above speaks of what is below too.
+            for name in start.split(os.sep):
+                with self._folder(prefix or ".", path) as above:
+                    rules = [*rules, *_rules_in(above, prefix)]
+                prefix += f"{name}/"
         with self._folder(start, path) as folder, _told(path):
-            yield from self._below(folder, "" if start == "." else f"{start}/")
+            yield from self._below(folder, prefix, rules)
 
-    def _below(self, folder: int, prefix: str) -> Iterator[tuple[str, bool]]:
+    def _below(
+        self, folder: int, prefix: str, rules: list[IgnoreRule]
+    ) -> Iterator[tuple[str, bool]]:
+        if prefix.count("/") > _MAX_DEPTH:
+            return
+        rules = [*rules, *_rules_in(folder, prefix)]
         with os.scandir(folder) as found:
             entries = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in found)
         for name, is_folder in entries:
+            if name == ".git" or is_ignored(f"{prefix}{name}", is_folder, rules):
+                continue
             yield f"{prefix}{name}", is_folder
-            if not is_folder or name == ".git":
+            if not is_folder:
                 continue
             try:
                 inner = os.open(name, _FOLDER, dir_fd=folder)
             except OSError:  # gone since, or not to be read
                 continue
             try:
-                yield from self._below(inner, f"{prefix}{name}/")
+                yield from self._below(inner, f"{prefix}{name}/", rules)
             finally:
                 os.close(inner)
 
@@ -192,6 +222,28 @@ class Workspace:
             kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
             raise WorkspaceError(f"{path} is {kind}; a file is needed")
         return stat.S_IMODE(found.st_mode)
+
+
+@contextlib.contextmanager
+def _opened(name: str, folder: int) -> Iterator[int]:
+    # `open` takes no descriptor of a folder, so it comes after a look at what this is.
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _rules_in(folder: int, prefix: str) -> list[IgnoreRule]:
+    """The rules of an open folder's ``.gitignore``; none where there is none."""
+    try:
+        with _opened(".gitignore", folder) as opened:
+            if not stat.S_ISREG(os.fstat(opened).st_mode):
+                return []
+            with open(opened, "rb", closefd=False) as file:
+                return read_rules(file.read(_MAX_IGNORE).decode(errors="replace"), prefix)
+    except OSError:
+        return []
 
 
 @contextlib.contextmanager
