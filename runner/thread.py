@@ -6,10 +6,16 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+GRACE = 0.5
+"""Seconds that tasks have to end after they were cancelled."""
+
+left_behind: set[asyncio.Task[Any]] = set()
+"""Tasks that never ended. They are kept, since freeing one calls into it, which may not return."""
 
 
 async def call_in_thread(call: Callable[[], _T], name: str, *, patient: bool = False) -> _T:
@@ -49,6 +55,33 @@ async def call_in_thread(call: Callable[[], _T], name: str, *, patient: bool = F
     finally:
         outcome.cancel()
     return outcome.result()
+
+
+def run_in_loop(work: Coroutine[Any, Any, _T]) -> _T:
+    """As `asyncio.run`, but what a person's code left behind can't keep it from returning.
+
+    Tasks that are left are cancelled, and waited for `GRACE` seconds at most: one that takes no
+    notice would be waited for for ever.
+    """
+    runner = asyncio.Runner()
+    loop = runner.get_loop()
+    try:
+        return runner.run(work)
+    finally:
+        if left := loop.run_until_complete(_end_tasks()):
+            left_behind.update(left)
+            asyncio.set_event_loop(None)
+            loop.close()
+        else:
+            runner.close()
+
+
+async def _end_tasks() -> set[asyncio.Task[Any]]:
+    """Cancel what is left in the loop; gives those that take no notice."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    return (await asyncio.wait(left, timeout=GRACE))[1] if left else set()
 
 
 async def await_safely(given: Awaitable[_T]) -> _T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from runner.engine.plan import Expected
 from runner.engine.run import Ended, Run
 from runner.error import LogError, PiRunError, describe
 from runner.log.write import LogWriter
+from runner.thread import run_in_loop
 
 OnEvent = Callable[[dict[str, Any]], None]
 OnLine = Callable[[str], None]
@@ -44,7 +44,8 @@ def run_spec(
         LogError: if the log can't be written.
         RuntimeError: in a running event loop; there, await `run_spec_async`.
     """
-    return asyncio.run(run_spec_async(spec, inputs=inputs, on_event=on_event, options=options))
+    work = run_spec_async(spec, inputs=inputs, on_event=on_event, options=options)
+    return run_in_loop(work)
 
 
 async def run_spec_async(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -127,4 +128,12 @@ def main() -> NoReturn:
     """Run the command that the arguments of this process say."""
     _use_utf8()
     open_standard_descriptors()
-    sys.exit(execute(sys.argv[1:], Streams()))
+    code = execute(sys.argv[1:], Streams())
+    thread = sys.modules.get("runner.thread")
+    if thread is not None and thread.left_behind:
+        # Python's own end would free them, and some never let it.
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

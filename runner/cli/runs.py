@@ -19,6 +19,7 @@ from runner.cli.interrupts import Interrupts
 from runner.cli.steering import FileSteering, TerminalSteering
 from runner.cli.streams import Streams
 from runner.error import LogError, PiRunError
+from runner.thread import run_in_loop
 from runner.views.ci import CaseResult, append_summary, hold_junit, write_junit
 from runner.views.text import TextView, plural
 
@@ -174,7 +175,7 @@ class Runs:
 
         try:
             with self._view() as on_event:
-                result = asyncio.run(drive(on_event))
+                result = run_in_loop(drive(on_event))
         finally:
             self._interrupts.detach()
             for each in steering:

@@ -75,3 +75,27 @@ def test_a_reader_that_goes_away_ends_the_run(command: str, folder: Path, spec: 
     assert b"rror" not in done.stderr
     last = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()[-1]
     assert json.loads(last)["status"] == "aborted"
+
+
+@pytest.mark.parametrize("caught", ["asyncio.CancelledError", "BaseException"])
+def test_a_tool_that_takes_no_notice_does_not_keep_the_process(
+    command: str, folder: Path, spec: Write, caught: str
+) -> None:
+    spec(text=NAP + "limits: {seconds: 0.2}\n")
+    (folder / "tools.py").write_text(
+        "import asyncio\nasync def nap() -> str:\n    '''Nap.'''\n    while True:\n"
+        f"        try:\n            await asyncio.sleep(60)\n        except {caught}:\n"
+        "            pass\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [command, "spec.yaml", "--log", "none"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+    )
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+    assert "destroyed" not in done.stderr
