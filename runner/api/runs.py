@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,7 +60,8 @@ async def run_spec_async(
     """As `run_spec`, in a running event loop. ``control`` steers the run, or ends it."""
     options = options or RunOptions(log="none")
     if inputs:
-        options.values = {**options.values, **inputs}
+        # The caller's own options may be those of other runs too.
+        options = replace(options, values={**options.values, **inputs})
     return await run(prepare(str(spec), options), on_event=on_event, control=control)
 
 

@@ -156,3 +156,10 @@ class Follower:
         ):
             # No request was made for this answer: the abort came before.
             self._drive.abort(self.run.session)
+        if (
+            following["type"] == "task_end"
+            and following["status"] == "aborted"
+            and (line["type"], agent) == ("turn_end", None)
+        ):
+            # The abort came when the turn was over, or a hook after it was asked.
+            self._drive.abort(self.run.session)

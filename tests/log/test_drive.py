@@ -83,3 +83,42 @@ prompt: Go
     log, status = recorded(tmp_path, spec, values={"k": secret})
     assert status == "ok"
     assert json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["type"] == "run_end"
+
+
+@pytest.mark.parametrize("hook", ["", 'hooks: {stop_after_turn: [{command: [sleep, "60"]}]}'])
+def test_a_run_that_was_aborted_at_a_turns_end(tmp_path: Path, hook: str) -> None:
+    spec = f"""\
+version: 1
+model: {{provider: scripted, script: [{{tool_calls: [{{name: ok}}]}}, {{text: done, delay: 60}}]}}
+prompt: Go
+{hook}
+{TOOLS}"""
+    (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
+    log = tmp_path / "log.jsonl"
+    control = Control()
+
+    def abort_after_the_turn(event: dict[str, Any]) -> None:
+        if event["type"] == "turn_end":
+            asyncio.get_running_loop().call_soon(control.abort)
+
+    options = RunOptions(log=str(log), workspace=str(tmp_path))
+    result = asyncio.run(
+        run_spec_async(
+            tmp_path / "spec.yaml", options=options, on_event=abort_after_the_turn, control=control
+        )
+    )
+    assert result.status == "aborted"
+    found = replay(log)
+    assert found.difference is None, found.difference
+
+
+def test_options_may_be_shared_by_runs(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text(
+        "version: 1\ninputs: {k: {type: string}}\nprompt: Go\n"
+        "model: {provider: scripted, script: [{text: '{{ inputs.k }}'}]}\n",
+        encoding="utf-8",
+    )
+    options = RunOptions(log="none")
+    run = run_spec_async(tmp_path / "spec.yaml", inputs={"k": "one"}, options=options)
+    assert asyncio.run(run).text == "one"
+    assert options.values == {}
