@@ -86,8 +86,10 @@ def hold_junit(path: str) -> None:
     Raises:
         LogError: where they can't.
     """
+    if _is_device(path):
+        return
     with _told(path, "the JUnit file"):
-        part = _part(Path(path))
+        part = _part(path)
         part.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
         part.unlink()
@@ -100,13 +102,22 @@ def write_junit(path: str, results: Sequence[CaseResult]) -> None:
         LogError: where the file can't be written.
     """
     with _told(path, "the JUnit file"):
-        part = _part(Path(path))
+        if _is_device(path):
+            Path(path).write_bytes(junit(results))
+            return
+        part = _part(path)
         part.write_bytes(junit(results))
-        part.replace(path)
+        part.replace(os.path.realpath(path))
 
 
-def _part(path: Path) -> Path:
-    return path.with_name(path.name + ".part")
+def _is_device(path: str) -> bool:
+    """Whether a path leads to what is written into and never replaced, such as a FIFO."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _part(path: str) -> Path:
+    place = Path(os.path.realpath(path))
+    return place.with_name(place.name + ".part")
 
 
 @contextmanager

@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -131,3 +132,20 @@ def test_full_summary_is_left_alone(tmp_path: Path) -> None:
     append_summary(str(path), [GOOD])
 
     assert path.stat().st_size == SUMMARY_BYTES - 50
+
+
+def test_junit_leaves_what_is_no_regular_file_in_its_place(tmp_path: Path) -> None:
+    fifo, link, target = tmp_path / "fifo", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    link.symlink_to(target)
+    for path in (fifo, link):
+        hold_junit(str(path))
+        write_junit(str(path), [])
+    assert os.read(reader, 1000).startswith(b"<?xml")
+    os.close(reader)
+    assert fifo.is_fifo()
+    assert link.is_symlink()
+    assert target.read_bytes().startswith(b"<?xml")
+    with pytest.raises(LogError):
+        write_junit("/dev/full", [])
