@@ -149,7 +149,14 @@ def _equals(wanted: Any, finished: Finished) -> Verdict:
 
 
 def _matches(wanted: str, finished: Finished) -> Verdict:
-    found = re.search(wanted, finished.text) is not None
+    from runner.schema.pattern import search
+
+    text = finished.text
+    try:
+        # `$` is the end of the text, also where a line break follows.
+        found = search(wanted, text) or (text.endswith("\n") and search(wanted, text[:-1]))
+    except ValueError as error:
+        return Verdict(False, str(error))
     verb = "matches" if found else "does not match"
     return Verdict(found, f"{_shown(finished.text)} {verb} {wanted!r}")
 
@@ -225,16 +232,15 @@ def _call(call: tuple[str, Any]) -> str:
 
 
 def _violations(schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
-    """Gives all ways in which a value doesn't fit a schema. The validator is made at first use."""
+    """Gives all ways in which a value doesn't fit a schema. The check is made at first use."""
     made: list[Any] = []
 
     def violations(value: Any) -> list[str]:
         if not made:
-            from jsonschema import Draft202012Validator
+            from runner.schema.check import SchemaCheck
 
-            made.append(Draft202012Validator(schema))
-        errors = sorted(made[0].iter_errors(value), key=lambda error: list(map(str, error.path)))
-        return [f"at {error.json_path}: {_short(error.message)}" for error in errors]
+            made.append(SchemaCheck(schema))
+        return [_short(one) for one in made[0].violations(value)]
 
     return violations
 

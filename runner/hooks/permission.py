@@ -207,7 +207,8 @@ class Terminal:
             if len(arguments) > 2 * _SHOWN:
                 arguments = f"{arguments[:_SHOWN]} […] {arguments[-_SHOWN:]}"
             shown = _visible(f"{call['tool_name']} {arguments}")
-            sys.stderr.write(f"pi-run: may this be run?\n  {shown}\n[y/N] ")
+            # Whole lines: a live view keeps what has no end of line yet to itself.
+            sys.stderr.write(f"pi-run: may this be run? [y/N]\n  {shown}\n")
             sys.stderr.flush()
             said = await _typed(sys.stdin.fileno())
         if said.strip().lower() in ("y", "yes"):

@@ -19,6 +19,9 @@ from runner.log.redact_key import PLACEHOLDERS, KeyRedactor
 from runner.log.redact_pattern import PLACEHOLDER, PatternRedactor
 from runner.log.redact_secret import SecretRedactor
 
+SHORTEST = 3
+"""Characters of a secret; a shorter one is taken out only where it is all of a text: it stands in
+so many words that nothing would be left to read."""
 _DEEP = 100
 """Levels of a value that are walked through; what lies deeper is redacted as JSON text."""
 
@@ -91,6 +94,7 @@ class LogRedactor:
         """
         self._secrets = SecretRedactor()
         self._patterns = [PatternRedactor(pattern) for pattern in patterns]
+        self._short: dict[str, str] = {}
         self._numbers: dict[float, str] = {}
         keys = [KeyRedactor()] if known else []
         self._passes: list[_Pass] = [self._secrets, *self._patterns, *keys]
@@ -111,6 +115,8 @@ class LogRedactor:
 
     def text(self, text: str) -> str:
         """A text, redacted; the same object where nothing is found."""
+        if self._short and text in self._short:
+            return self._short[text]
         shown = text
         for each in self._passes:
             shown = each.whole(shown)
@@ -147,6 +153,9 @@ class LogRedactor:
         return text
 
     def _add(self, name: str, value: str) -> None:
+        if 0 < len(value.strip()) < SHORTEST:
+            self._short[value.strip()] = f"[secret:{name}]"
+            return
         self._secrets.add(name, value)
         if re.fullmatch(r"\s*-?[0-9]+(\.[0-9]+)?\s*", value):
             self._numbers[float(value)] = self.text(value.strip())

@@ -175,7 +175,7 @@ def _culprit(parameters: dict[str, FunctionParameter], error: Exception) -> str:
 
 
 def _sentences(error: ValidationError) -> list[str]:
-    from runner.toolkit.violation import path_text
+    from runner.schema.violation import path_text
 
     said = []
     for fault in error.errors(include_url=False):
@@ -186,7 +186,7 @@ def _sentences(error: ValidationError) -> list[str]:
 
 def _shown(value: Any) -> str:
     """A value as JSON; the name of its kind where it is none."""
-    from runner.toolkit.violation import value_text
+    from runner.schema.violation import value_text
 
     try:
         return value_text(value)

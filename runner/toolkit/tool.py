@@ -13,7 +13,7 @@ from runner.error import UsageError
 from runner.toolkit.quick_check import surely_fits
 
 if TYPE_CHECKING:
-    from runner.toolkit.schema_check import SchemaCheck
+    from runner.schema.check import SchemaCheck
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What all providers take for a tool's name."""
@@ -76,7 +76,7 @@ class SchemaTool(ABC):
 
     @cached_property
     def _schema_check(self) -> SchemaCheck:
-        from runner.toolkit.schema_check import SchemaCheck
+        from runner.schema.check import SchemaCheck
 
         return SchemaCheck(self.parameters)
 

@@ -16,8 +16,8 @@ from jsonschema.validators import extend
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from runner.error import describe
-from runner.toolkit.pattern import search
-from runner.toolkit.violation import tell
+from runner.schema.pattern import search
+from runner.schema.violation import tell
 
 _MAX_STEPS = 300_000
 """Keywords that are held against one call's arguments: about a second's work."""
@@ -29,13 +29,13 @@ _steps: ContextVar[Iterator[int]] = ContextVar("steps")
 
 
 class SchemaCheck:
-    """A schema, made ready to have arguments held against it."""
+    """A schema, made ready to have values held against it."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = _Validator(schema, registry=EMPTY_REGISTRY)
 
-    def violations(self, arguments: dict[str, Any]) -> list[str]:
-        """All ways in which arguments don't fit, each ``at PATH: VALUE is wrong; what is right``.
+    def violations(self, arguments: Any) -> list[str]:
+        """All ways in which a value doesn't fit, each ``at PATH: VALUE is wrong; what is right``.
 
         Never raises: where the schema itself is to blame, a sentence says so.
         """
@@ -44,9 +44,9 @@ class SchemaCheck:
             errors = islice(self._validator.iter_errors(arguments), _MAX_VIOLATIONS + 1)
             said = list(dict.fromkeys(one for error in errors for one in tell(error)))
         except RecursionError:
-            return ["the arguments, or the tool's own schema, are nested too deeply to be checked"]
+            return ["the arguments, or the schema, are nested too deeply to be checked"]
         except Exception as error:
-            return [f"the tool's own schema can't be used: {describe(error)}"]
+            return [f"the schema can't be used: {describe(error)}"]
         return said if len(said) <= _MAX_VIOLATIONS else [*said[:_MAX_VIOLATIONS], "and more"]
 
 

@@ -1,0 +1,1 @@
+"""Values held against JSON Schemas, within bounds, and told in sentences."""
