@@ -180,7 +180,8 @@ class Live:
             answer = permission.always
         elif answer is None and self._interactive:
             # One for all specs of a run, so that they don't ask at the same time.
-            answer = self._terminal = self._terminal or permission.Terminal()
+            redact = self._redactor.text if self._redactor is not None else str
+            answer = self._terminal = self._terminal or permission.Terminal(redact)
         answer = answer or permission.unattended(wanted.unattended == "stop")
         return Hook(permission.permission_hook(rules, str(self.workspace), answer))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import sys
+import termios
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -195,22 +197,31 @@ def unattended(stop: bool) -> Answer:
 
 
 class Terminal:
-    """Asks who sits at the terminal, one question at a time."""
+    """Asks who sits at the terminal, one question at a time.
 
-    def __init__(self) -> None:
+    Args:
+        redact: Takes the secrets out of what is shown.
+    """
+
+    def __init__(self, redact: Callable[[str], str] = lambda text: text) -> None:
+        self._redact = redact
         self._turn = asyncio.Lock()
 
     async def __call__(self, call: Call) -> Decision:
         """Ask for a call; anything but yes is no. An abort takes the question back."""
         async with self._turn:
-            arguments = line(call["arguments"])
+            arguments = self._redact(line(call["arguments"]))
             if len(arguments) > 2 * _SHOWN:
                 arguments = f"{arguments[:_SHOWN]} […] {arguments[-_SHOWN:]}"
             shown = _visible(f"{call['tool_name']} {arguments}")
+            terminal = sys.stdin.fileno()
+            with contextlib.suppress(termios.error):
+                # What was typed before the question is no answer to it.
+                termios.tcflush(terminal, termios.TCIFLUSH)
             # Whole lines: a live view keeps what has no end of line yet to itself.
             sys.stderr.write(f"pi-run: may this be run? [y/N]\n  {shown}\n")
             sys.stderr.flush()
-            said = await _typed(sys.stdin.fileno())
+            said = await _typed(terminal)
         if said.strip().lower() in ("y", "yes"):
             return None
         return {"block": True, "reason": "the person who was asked said no"}

@@ -1,5 +1,7 @@
 """Which calls are let through, which are asked for and which are denied."""
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.hooks.permission import Rules, always, permission_hook, refused_command, unattended
+from runner.hooks.permission import (
+    Rules,
+    Terminal,
+    always,
+    permission_hook,
+    refused_command,
+    unattended,
+)
 from runner.hooks.shell_parts import split
 
 
@@ -183,3 +192,32 @@ def test_where_nobody_can_be_asked_the_spec_says_what_becomes_of_a_call() -> Non
 def test_any_text_is_taken_apart(command: str) -> None:
     parts = split(command)
     assert all(part == part.strip() for part in parts.texts)
+
+
+@pytest.mark.parametrize(
+    ("typed", "allowed"),
+    [("y", True), (" YES ", True), ("n", False), ("", False), ("yes please", False)],
+)
+def test_a_person_is_asked(
+    typed: str,
+    allowed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    leader, follower = os.openpty()
+    call = {"tool_name": "t", "tool_call_id": "call_1", "arguments": {"x": "key \x1b[2J"}}
+    os.write(leader, b"y\n")  # before the question: no answer to it
+
+    async def ask() -> Any:
+        asked = asyncio.ensure_future(Terminal(lambda text: text.replace("key", "[secret]"))(call))
+        while not (shown := capsys.readouterr().err):  # noqa: ASYNC110 - a terminal tells nobody
+            await asyncio.sleep(0)
+        assert shown == 'pi-run: may this be run? [y/N]\n  t {"x":"[secret] \\u001b[2J"}\n'
+        os.write(leader, f"{typed}\n".encode())
+        return await asked
+
+    with open(follower, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        decision = asyncio.run(ask())
+    os.close(leader)
+    assert decision is None if allowed else decision["block"]
