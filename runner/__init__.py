@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runner.api import RunResult, run_spec, run_spec_async
+    from runner.api.models import model
     from runner.engine.agent import Agent, AgentState
     from runner.engine.contract import (
         Cancellation,
@@ -53,6 +54,7 @@ __all__ = [
     "ToolResult",
     "UsageError",
     "from_function",
+    "model",
     "run_spec",
     "run_spec_async",
     "tool",
@@ -84,6 +86,7 @@ _HOMES = {
     "ToolResult": "runner.engine.contract",
     "UsageError": "runner.error",
     "from_function": "runner.toolkit.python",
+    "model": "runner.api.models",
     "run_spec": "runner.api",
     "run_spec_async": "runner.api",
     "tool": "runner.toolkit.decorator",

@@ -39,6 +39,8 @@ def plan_json(
         "tools": tools_json(plan.options.tools),
         "agents": {path: agent_json(other, builder) for path, other in loaded.agents.items()},
     }
+    if plan.options.system_prompt != data["system_prompt"]:
+        resolved["system_prompt"] = plan.options.system_prompt
     if given := {key: value for key, value in flags.items() if value}:
         resolved["flags"] = given
     return {**data, "resolved": resolved}

@@ -10,7 +10,7 @@ from typing import Any
 from runner.api.build import Builder
 from runner.api.live import Live
 from runner.api.options import RunOptions
-from runner.api.static import changes_of, target_faults
+from runner.api.static import changes_of, key_faults, target_faults
 from runner.engine.plan import Plan
 from runner.error import Fault, SpecError, TemplateError, UsageError
 from runner.log.place import default_path, new_run_id
@@ -70,7 +70,7 @@ def prepare(path: str, options: RunOptions | None = None) -> Prepared:
     )
     run_id = new_run_id(time.time_ns())
     builder = Builder(live, options.environ, run_id)
-    faults += target_faults(loaded)
+    faults += [*target_faults(loaded), *key_faults(loaded, options.environ)]
     if faults:
         raise SpecError(faults)
     inputs = loaded.bind_inputs(options.values, options.texts)

@@ -167,6 +167,21 @@ def _provider_faults(loaded: Loaded) -> Iterator[Fault]:
             yield loaded.fault(f"{path}.provider", message)
 
 
+def key_faults(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[Fault]:
+    """The models that need a key, say nothing of one, and whose usual name is not set."""
+    for each in loaded.everything():
+        for path, choice in _models(each):
+            if choice.api_key is not None or choice.provider in ("scripted", "local"):
+                continue
+            from runner.providers.keys import default_names
+
+            # An address that is a template is known only later; it is no public one.
+            names = default_names(choice.provider, choice.base_url)
+            if names and not any(environ.get(name, "").strip() for name in names):
+                message = f"{choice.provider} needs a key; set {names[0]}, or give it an api_key"
+                yield each.fault(f"{path}.provider", message)
+
+
 def _models(loaded: Loaded) -> Iterator[tuple[str, Any]]:
     yield "model", loaded.spec.model
     for n, choice in enumerate(loaded.spec.model.fallback):

@@ -166,8 +166,13 @@ class _Reading:
         )
 
     def _system_prompt(self, digest: str) -> str | None:
-        prompt = self._plan.get("system_prompt")
-        return prompt if isinstance(prompt, str) and digest_of(prompt) == digest else None
+        resolved = self._plan.get("resolved")
+        # With an output's schema told to the model, it read more than the spec says.
+        whole = resolved.get("system_prompt") if isinstance(resolved, dict) else None
+        for prompt in (whole, self._plan.get("system_prompt")):
+            if isinstance(prompt, str) and digest_of(prompt) == digest:
+                return prompt
+        return None
 
     def _tools(self, digest: str) -> list[dict[str, Any]] | None:
         resolved = self._plan.get("resolved")
