@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.error import UsageError
-from runner.toolkit.pattern import search
+from runner.schema.pattern import search
 from runner.toolkit.quick_check import surely_fits
 from runner.toolkit.result import to_result
 from runner.toolkit.tool import SchemaTool, ToolOptions
