@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -77,8 +77,6 @@ class Session:
         """How many requests were made of each model, by its place (0: the main model)."""
         self.agents: Counter[str] = Counter()
         """How many sub-agents of each name it had."""
-        self.sub_agents = 0
-        """How many are running."""
         self.digest = ContextDigest()
         self.last_answer: AssistantMessage | None = None
         self.history: list[Message] = []
@@ -284,6 +282,7 @@ class Session:
         cancellation: Cancellation | None = None,
         *,
         patient: bool = False,
+        agents: Collection[object] = (),
     ) -> bool:
         """Wait for a task. An abort stops it; if that does not end it soon, it is left behind.
 
@@ -291,11 +290,13 @@ class Session:
             work: The task.
             cancellation: Stops it instead of the agent's own.
             patient: Whether a task that began after the abort has a grace time to do its work.
+            agents: The agents that run in it, which come to their own ends: it is not left behind
+                while there are any.
 
         Returns:
             Whether it is done.
         """
-        attendance = Attendance(work, self.options.grace, lambda: self.sub_agents > 0)
+        attendance = Attendance(work, self.options.grace, lambda: len(agents) > 0)
         return await attendance.last(
             cancellation or self.cancellation, self.cancelled, patient=patient
         )
@@ -303,3 +304,6 @@ class Session:
 
 current: ContextVar[Session] = ContextVar("current")
 """The session whose loop is running here, for tools that are agents, and for replays."""
+
+agents_below: ContextVar[set[object]] = ContextVar("agents_below")
+"""The agents that run in the tool call that is under way here."""

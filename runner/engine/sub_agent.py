@@ -13,7 +13,7 @@ from runner.engine.loop import run_loop
 from runner.engine.message import user_message
 from runner.engine.options import Ending
 from runner.engine.plan import Expected, Finished, Outcome, Plan
-from runner.engine.session import Session, current
+from runner.engine.session import Session, agents_below, current
 from runner.engine.work import outlast
 from runner.engine.workflow import Workflow
 from runner.error import describe
@@ -130,7 +130,7 @@ def nested(make: Callable[[], Plan], parent: Session) -> SubAgent | Ending:
     return SubAgent(parent, AgentRun(plan, session))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SubAgent:
     """An agent in another's care: its events, usage and limits are both's."""
 
@@ -144,11 +144,12 @@ class SubAgent:
         off = parent.cancellation.on_cancel(
             lambda: session.abort(parent.aborted_as or Ending("aborted", "it was aborted"))
         )
-        parent.sub_agents += 1
+        beside = agents_below.get(set())
+        beside.add(self)
         try:
             outcome = await self.work.run()
         finally:
-            parent.sub_agents -= 1
+            beside.discard(self)
             off()
             bug = await self.work.plan.let_go()
         if bug is not None and outcome.ending.bug is None:

@@ -23,7 +23,7 @@ from runner.engine.message import (
     tool_calls_of,
 )
 from runner.engine.options import Ending
-from runner.engine.session import Session
+from runner.engine.session import Session, agents_below
 from runner.engine.work import outlast
 from runner.error import describe, text_of
 from runner.json_text import canonical, line
@@ -116,6 +116,7 @@ class _Call:
         self.result = ToolResult("")
         self._counted = b""
         """The call and its result, as they count for ``repeats``."""
+        self._agents: set[object] = set()
         self._seconds = 0.0
         self._stopped: str | None = None
 
@@ -262,7 +263,7 @@ class _Call:
         off = session.cancellation.on_cancel(
             lambda: cancel(session.cancellation.reason or "aborted")
         )
-        await session.attend(work, stop)
+        await session.attend(work, stop, agents=self._agents)
         off()
         if timer is not None:
             timer.cancel()
@@ -271,6 +272,7 @@ class _Call:
         return _outcome(work, cancellation.reason)
 
     async def _work(self, tool: Tool, cancellation: Cancellation) -> ToolResult:
+        agents_below.set(self._agents)
         # A copy: what stands in the history is not changed by a tool.
         arguments = deepcopy(self.arguments)
         updates = self._updates(asyncio.get_running_loop())

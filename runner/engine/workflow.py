@@ -142,6 +142,11 @@ class Workflow:
 
     async def end(self, ending: Ending) -> Ending:
         """Close what is open when the agent ends."""
+        if ending.status == "ok" and not self._reviewed:
+            # A hook ended the run as done, and there is no asking again.
+            self._retries = 0
+            review = await self.review()
+            ending = review if isinstance(review, Ending) else ending
         if self._round is not None:
             if ending.status != "ok":
                 self._cut = self._round.task, self._round.iteration
