@@ -505,3 +505,26 @@ def test_what_an_agent_holds_is_let_go_of_whatever_happens(run_plan: Any, plan: 
         own: Any = plan(*script, name="own", close=closes)
         done = run_plan(ECHO, plan={"tasks": [Task("own", agent=partial(given, own))]})
         assert (closed, done.end["status"]) == ([1], status)
+
+
+def test_an_agent_beside_it_does_not_keep_a_stubborn_tool_from_being_left_behind(
+    run_plan: Any, agent: Any, calls: Any, tool: Any
+) -> None:
+    async def stubborn() -> ToolResult:
+        for _ in range(5):
+            try:
+                await asyncio.sleep(0.02)
+            except asyncio.CancelledError:
+                continue
+        return ToolResult("at last")
+
+    helper = agent({"text": "a b c", "deltas": 3, "delay": 0.05})
+    done = run_plan(
+        calls("helper", "slow"),
+        ECHO,
+        tools=[helper, tool("slow", stubborn, timeout=0.01)],
+        grace=0.01,
+    )
+
+    assert "left behind" in done.events.results()["call_2"]
+    assert done.events.results()["call_1"] == "a b c"

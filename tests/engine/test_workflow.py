@@ -416,3 +416,20 @@ def test_what_did_not_end_well_is_held_against_nothing(run_plan: Any) -> None:
     run_plan({"text": "x"}, FAIL, plan={"tasks": tasks, "expect": [met("y", seen=seen)]})
 
     assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "output"),
+    [('{"label": 1}', "ok", {"label": 1}), ("a bug", "failed", None)],
+)
+def test_an_output_is_looked_at_also_where_a_hook_ends_the_run(
+    run_plan: Any, text: str, status: str, output: Any
+) -> None:
+    done = run_plan(
+        {"text": text},
+        hooks=Hooks(stop_after_turn=lambda turn: True),
+        plan={"output": OutputCheck(read_label)},
+    )
+
+    assert (done.end["status"], done.end["output"]) == (status, output)
+    assert done.tasks()[-1] == f"end main 1 {status}: {text}"
