@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from runner.engine.event import RunStart
 from runner.engine.options import AgentOptions
 from runner.engine.plan import Plan
 from runner.engine.run import Ended, Run
+from runner.json_text import parse
 from runner.providers.scripted import create
 from runner.providers.settings import ModelSettings
 
@@ -47,13 +47,9 @@ class Nesting:
         self.tasks: Counter[tuple[str, int]] = Counter()
 
     def see(self, event: Line) -> None:
-        """Take the next event."""
-        method = getattr(self, "on_" + event["type"], None)
-        if method is not None:
-            method(event)
+        getattr(self, "on_" + event["type"], lambda event: None)(event)
 
     def expect(self, holds: object, text: str) -> None:
-        """Tell what does not hold."""
         if not holds:
             self.wrong.append(text)
 
@@ -127,12 +123,11 @@ class Nesting:
 
     def on_tool_execution_update(self, event: Line) -> None:
         call = event["tool_call_id"]
-        self.expect(call in self.begun and call not in self.done, f"an update of {call}: not open")
+        self.expect(call in self.begun and call not in self.done, f"{call} is not open")
 
     def on_tool_execution_end(self, event: Line) -> None:
-        call = event["tool_call_id"]
-        self.expect(call in self.begun and call not in self.done, f"{call} ends and is not open")
-        self.done.append(call)
+        self.on_tool_execution_update(event)
+        self.done.append(event["tool_call_id"])
 
     def on_task_start(self, event: Line) -> None:
         self.expect(self.running, "a task starts while its agent rests")
@@ -143,7 +138,6 @@ class Nesting:
             self.tasks[event["task_id"], event["iteration"]] -= 1
 
     def at_end(self) -> None:
-        """Nothing is open when all is over."""
         self.expect(not self.running, "the agent did not end")
         open_tasks = {task: n for task, n in self.tasks.items() if n}
         self.expect(not open_tasks, f"tasks are open: {open_tasks}")
@@ -163,15 +157,11 @@ def whole_of(block: Line) -> Any:
     return block["id"], block["arguments"]
 
 
-def no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
 def read(raw: str) -> Any:
     """Arguments from their text; the text itself where it is no object."""
     try:
-        value = json.loads(raw, parse_constant=no_constant) if raw else {}
-    except (ValueError, RecursionError):
+        value = parse(raw) if raw else {}
+    except ValueError:
         return raw
     return value if isinstance(value, dict) else raw
 
@@ -244,7 +234,6 @@ class Events(list[Line]):
     """The events of an agent or a run."""
 
     def listen(self, event: Any) -> None:
-        """Keep an event, as it is now."""
         self.append(dict(event))
 
     def of(self, *types: str, **fields: Any) -> list[Line]:
@@ -265,7 +254,6 @@ class Events(list[Line]):
         ]
 
     def said(self, *roles: str) -> list[str]:
-        """``role: text`` of each whole message."""
         messages = [event["message"] for event in self.of("message_end")]
         return [
             f"{message['role']}: {text(message['content'])}"
@@ -274,7 +262,6 @@ class Events(list[Line]):
         ]
 
     def results(self) -> dict[str, str]:
-        """The text of each call's result, by the call's id."""
         return {
             event["message"]["tool_call_id"]: text(event["message"]["content"])
             for event in self.of("message_end")
@@ -306,7 +293,6 @@ class Watched:
     events: Events
 
     def prompt(self, *prompts: Any) -> Any:
-        """Prompt it in an event loop of its own."""
         return asyncio.run(self.agent.prompt(prompts[0] if len(prompts) == 1 else prompts))
 
 
@@ -320,7 +306,6 @@ class Done:
 
     @property
     def end(self) -> Line:
-        """Its last event."""
         return self.events[-1]
 
     def tasks(self) -> list[str]:
