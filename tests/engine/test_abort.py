@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -262,6 +263,26 @@ def test_an_abort_from_the_last_event_of_a_run_does_not_reach_the_next(watch: An
 
     assert watched.prompt("One")["stop_reason"] == "stop"
     assert watched.prompt("Two")["stop_reason"] == "stop"
+
+
+def test_one_from_another_thread_that_comes_too_late_does_not_reach_the_next_run(
+    watch: Any,
+) -> None:
+    watched = watch(BYE, BYE)
+
+    def abort_in_thread(event: Any) -> None:
+        if event["type"] == "agent_end":
+            thread = threading.Thread(target=watched.agent.abort)
+            thread.start()
+            thread.join()
+
+    async def runs() -> list[str]:
+        # Without a pause between: what the thread asked for comes while the second one runs.
+        return [(await watched.agent.prompt(text))["stop_reason"] for text in ("One", "Two")]
+
+    watched.agent.subscribe(abort_in_thread)
+
+    assert asyncio.run(runs()) == ["stop", "stop"]
 
 
 def test_the_request_that_was_aborted_is_made_again_when_the_run_goes_on(watch: Any) -> None:
