@@ -89,7 +89,7 @@ def prepare(path: str, options: RunOptions | None = None) -> Prepared:
 
 def _workspace(loaded: Loaded, options: RunOptions) -> Path:
     given = options.workspace or loaded.spec.workspace or "."
-    folder = Path(given).resolve()
+    folder = _path(given, "the workspace").resolve()
     if not folder.is_dir():
         raise UsageError(f"the workspace {folder} is no folder; make it, or name another")
     return folder
@@ -101,8 +101,20 @@ def _log_path(
     if options.log == "none":
         return None
     if options.log is not None:
-        return Path(options.log)
+        return _path(options.log, "the log's path")
     if loaded.spec.log.path is None:
         return default_path(loaded.name, run_id)
     names = builder.names(loaded, inputs)
-    return Path(Template(loaded.spec.log.path, loaded.where("log.path")).render(names))
+    rendered = Template(loaded.spec.log.path, loaded.where("log.path")).render(names)
+    return _path(rendered, "the log's path")
+
+
+def _path(text: str, what: str) -> Path:
+    """A path that the system could take.
+
+    Raises:
+        UsageError: for one that is empty or has a NUL in it.
+    """
+    if not text or "\0" in text:
+        raise UsageError(f"{what} {text!r} is none; name a file or folder")
+    return Path(text)
