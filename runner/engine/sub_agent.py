@@ -12,10 +12,10 @@ from runner.engine.limit import Meter
 from runner.engine.loop import run_loop
 from runner.engine.message import user_message
 from runner.engine.options import Ending
-from runner.engine.plan import Expected, Finished, Outcome, Plan
+from runner.engine.plan import Finished, Outcome, Plan
 from runner.engine.session import Session, agents_below, current
 from runner.engine.work import outlast
-from runner.engine.workflow import Workflow
+from runner.engine.workflow import Workflow, hold
 from runner.error import describe
 from runner.json_text import line
 
@@ -89,18 +89,7 @@ async def _expect(plan: Plan, session: Session, outcome: Outcome) -> None:
         meter.cost,
         session.emitter.elapsed,
     )
-    for expectation in plan.expect:
-        verdict = await expectation.check(finished)
-        outcome.expected.append(Expected("main", expectation, verdict))
-        session.emit(
-            {
-                "type": "expectation",
-                "task_id": "main",
-                "kind": expectation.kind,
-                "passed": verdict.passed,
-                "detail": verdict.detail,
-            }
-        )
+    outcome.expected += await hold(session, plan.expect, finished)
     missed = [one for one in outcome.expected if not one.verdict.passed]
     if missed:
         more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""

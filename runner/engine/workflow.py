@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 from runner.engine.limit import Mark
 from runner.engine.message import Message, text_of, user_message
 from runner.engine.options import Ending, limit_ending
-from runner.engine.plan import Expected, Finished, Outcome, Plan, Task, TaskResult
+from runner.engine.plan import Expectation, Expected, Finished, Outcome, Plan, Task, TaskResult
 from runner.engine.session import Session
 from runner.engine.work import outlast
 
@@ -315,18 +315,7 @@ class Workflow:
             began.cost(),
             session.emitter.elapsed - done.started,
         )
-        for expectation in done.task.expect:
-            verdict = await expectation.check(finished)
-            self.expected.append(Expected(done.task.id, expectation, verdict))
-            session.emit(
-                {
-                    "type": "expectation",
-                    "task_id": done.task.id,
-                    "kind": expectation.kind,
-                    "passed": verdict.passed,
-                    "detail": verdict.detail,
-                }
-            )
+        self.expected += await hold(session, done.task.expect, finished)
 
     def _answer_text(self, first: int = 0) -> str:
         """The text of the last answer since a place in the history."""
@@ -421,3 +410,23 @@ class Workflow:
         """The agent of an iteration, or how that ends where there may be none."""
         scope = self._scope(**self._item(iteration))
         return self._make_agent(lambda: cast("Any", task.agent)(scope), self._session)
+
+
+async def hold(
+    session: Session, expectations: Sequence[Expectation], finished: Finished
+) -> list[Expected]:
+    """Hold expectations against what is finished, and tell what became of each."""
+    expected = []
+    for expectation in expectations:
+        verdict = await expectation.check(finished)
+        expected.append(Expected(finished.task_id, expectation, verdict))
+        session.emit(
+            {
+                "type": "expectation",
+                "task_id": finished.task_id,
+                "kind": expectation.kind,
+                "passed": verdict.passed,
+                "detail": verdict.detail,
+            }
+        )
+    return expected

@@ -95,7 +95,7 @@ class Drive:
                 return None
             if line["type"] == "limit_reached" and line.get("limit") == "seconds":
                 value, allowed = line["value"], line["allowed"]
-                reached = Reached("seconds", value, allowed, id(session.meter))
+                reached = Reached("seconds", value, allowed, session.meter.number)
                 text = f"the limit seconds of {allowed:g} is reached"
                 return Ending("limit", text, reached)
         return None
