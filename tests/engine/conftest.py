@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,179 +16,13 @@ from runner.engine.event import RunStart
 from runner.engine.options import AgentOptions
 from runner.engine.plan import Plan
 from runner.engine.run import Ended, Run
-from runner.json_text import parse
+from runner.log.invariants import broken
 from runner.providers.scripted import create
 from runner.providers.settings import ModelSettings
 
 Line = dict[str, Any]
 QUIET = ("message_update", "model_request")
 """Left out where the order of events is looked at."""
-
-
-# --- what must hold for all events of a run -------------------------------------------------------
-
-
-class Nesting:
-    """What one agent has open; each of its events either fits or is told in ``wrong``."""
-
-    def __init__(self) -> None:
-        self.wrong: list[str] = []
-        self.running = False
-        self.turn: int | None = None
-        self.last_turn = 0
-        self.message: str | None = None
-        self.last_id: int | None = None
-        self.deltas: dict[int, list[Line]] = {}
-        self.calls: list[str] = []
-        self.begun: list[str] = []
-        self.done: list[str] = []
-        self.answered: list[str] = []
-        self.tasks: Counter[tuple[str, int]] = Counter()
-
-    def see(self, event: Line) -> None:
-        getattr(self, "on_" + event["type"], lambda event: None)(event)
-
-    def expect(self, holds: object, text: str) -> None:
-        if not holds:
-            self.wrong.append(text)
-
-    def on_agent_start(self, event: Line) -> None:
-        self.expect(not self.running, "an agent starts that is running")
-        self.running = True
-
-    def on_agent_end(self, event: Line) -> None:
-        self.expect(self.running, "an agent ends that is not running")
-        self.expect(self.turn is None, "an agent ends with its turn open")
-        self.running = False
-
-    def on_turn_start(self, event: Line) -> None:
-        self.expect(self.running and self.turn is None, "a turn starts out of place")
-        self.expect(event["turn"] == self.last_turn + 1, f"turn {event['turn']} is not the next")
-        self.turn = self.last_turn = event["turn"]
-
-    def on_turn_end(self, event: Line) -> None:
-        self.expect(self.turn == event["turn"], f"turn {event['turn']} ends and is not open")
-        self.expect(self.message is None, "a turn ends with a message open")
-        self.expect(self.answered == self.calls, f"of {self.calls} only {self.answered} answered")
-        self.turn = None
-
-    def on_model_request(self, event: Line) -> None:
-        self.expect(self.turn is not None and self.message is None, "a request out of place")
-        self.expect(self.answered == self.calls, "a request before all calls are answered")
-
-    def on_message_start(self, event: Line) -> None:
-        message = event["message"]
-        number = int(message["id"].removeprefix("m"))
-        self.expect(self.turn is not None and self.message is None, "a message starts in another")
-        due = number if self.last_id is None else self.last_id + 1
-        self.expect(number == due, f"{message['id']} after m{self.last_id}")
-        if message["role"] == "assistant":
-            self.expect(self.answered == self.calls, "an answer before all calls are answered")
-            self.expect(set(message) == {"id", "role", "provider", "model"}, "it is not empty")
-        self.message, self.last_id, self.deltas = message["id"], number, {}
-
-    def on_message_update(self, event: Line) -> None:
-        self.expect(event["message_id"] == self.message, "a delta of a message that is not open")
-        self.deltas.setdefault(event["delta"]["index"], []).append(event["delta"])
-
-    def on_message_end(self, event: Line) -> None:
-        message = event["message"]
-        self.expect(message["id"] == self.message, f"{message['id']} ends and is not open")
-        self.message = None
-        if message["role"] == "assistant":
-            self._answer(message)
-        elif message["role"] == "tool_result":
-            call = message["tool_call_id"]
-            due = self.calls[len(self.answered) :]
-            self.expect(due[:1] == [call], f"a result of {call}, not of {due[:1]}")
-            self.expect(call in self.done, f"a result of {call} before its end")
-            self.answered.append(call)
-
-    def _answer(self, message: Line) -> None:
-        runs = message["stop_reason"] not in ("error", "aborted")
-        calls = [block for block in message["content"] if block["type"] == "tool_call"]
-        self.calls = [call["id"] for call in calls] if runs else []
-        self.expect(len(set(self.calls)) == len(self.calls), "two calls have one id")
-        self.begun, self.done, self.answered = [], [], []
-        told = [told_of(deltas) for _, deltas in sorted(self.deltas.items())]
-        whole = [whole_of(b) for b in message["content"] if b["type"] != "provider"]
-        self.expect(not told or told == whole, f"the deltas {told} are not the message {whole}")
-
-    def on_tool_execution_start(self, event: Line) -> None:
-        call = event["tool_call_id"]
-        due = self.calls[len(self.begun) :]
-        self.expect(due[:1] == [call], f"{call} starts, not {due[:1]}")
-        self.begun.append(call)
-
-    def on_tool_execution_update(self, event: Line) -> None:
-        call = event["tool_call_id"]
-        self.expect(call in self.begun and call not in self.done, f"{call} is not open")
-
-    def on_tool_execution_end(self, event: Line) -> None:
-        self.on_tool_execution_update(event)
-        self.done.append(event["tool_call_id"])
-
-    def on_task_start(self, event: Line) -> None:
-        self.expect(self.running, "a task starts while its agent rests")
-        self.tasks[event["task_id"], event["iteration"]] += 1
-
-    def on_task_end(self, event: Line) -> None:
-        if "skipped" not in event:
-            self.tasks[event["task_id"], event["iteration"]] -= 1
-
-    def at_end(self) -> None:
-        self.expect(not self.running, "the agent did not end")
-        open_tasks = {task: n for task, n in self.tasks.items() if n}
-        self.expect(not open_tasks, f"tasks are open: {open_tasks}")
-
-
-def told_of(deltas: Sequence[Line]) -> Any:
-    """What the deltas of a block say."""
-    if deltas[0]["kind"] != "tool_call":
-        return deltas[0]["kind"], "".join(delta["text"] for delta in deltas)
-    return deltas[0]["id"], read("".join(delta["arguments"] for delta in deltas))
-
-
-def whole_of(block: Line) -> Any:
-    """The same of a block of the whole message."""
-    if block["type"] != "tool_call":
-        return block["type"], block["text"]
-    return block["id"], block["arguments"]
-
-
-def read(raw: str) -> Any:
-    """Arguments from their text; the text itself where it is no object."""
-    try:
-        value = parse(raw) if raw else {}
-    except ValueError:
-        return raw
-    return value if isinstance(value, dict) else raw
-
-
-def all_wrong(events: Sequence[Line]) -> list[str]:
-    """All that is wrong with the events of an agent or a run, from its first to its last."""
-    wrong: list[str] = []
-    agents: dict[str, Nesting] = {}
-    for n, event in enumerate(events):
-        keys = [key for key in ("seq", "t", "agent", "type") if key in event]
-        path = event.get("agent", "main")
-        agent = agents.setdefault(path, Nesting())
-        agent.see(event)
-        if event["type"] == "agent_end":
-            below = [p for p, a in agents.items() if p.startswith(path + "/") and a.running]
-            agent.expect(not below, f"it ends before {below}")
-        if event["type"] == "run_start":
-            agent.expect(n == 0, "run_start is not the first")
-        if event["type"] == "run_end":
-            agent.expect(n == len(events) - 1, "run_end is not the last")
-        agent.expect(event["seq"] == n, f"its number is {event['seq']}")
-        agent.expect(list(event)[: len(keys)] == keys, f"its keys are {list(event)}")
-        wrong += [f"{n} {path} {event['type']}: {text}" for text in agent.wrong]
-        agent.wrong = []
-    for path, agent in agents.items():
-        agent.at_end()
-        wrong += [f"at the end: {path}: {text}" for text in agent.wrong]
-    return wrong
 
 
 # --- agents and runs ------------------------------------------------------------------------------
@@ -413,7 +246,7 @@ def watch() -> Iterator[Watch]:
 
     yield make
     for watched in made:
-        assert all_wrong(watched.events) == []
+        assert broken(watched.events) == []
 
 
 @pytest.fixture
@@ -447,7 +280,7 @@ def run_plan() -> Iterator[RunPlan]:
 
     yield run
     for done in made:
-        assert all_wrong(done.events) == []
+        assert broken(done.events) == []
         assert done.events[0]["type"] == "run_start"
         assert done.events[-1]["type"] == "run_end"
 
@@ -466,7 +299,7 @@ def make_plan(
 @pytest.fixture
 def wrong() -> Callable[[Sequence[Line]], list[str]]:
     """Tell all that is wrong with the nesting of events."""
-    return all_wrong
+    return broken
 
 
 @pytest.fixture

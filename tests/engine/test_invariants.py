@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -244,7 +244,9 @@ async def run(doing: Doing, plan: Any, tool: Any) -> tuple[list[Any], list[Any],
     clock = Clock()
     clock.now = loop.time  # type: ignore[method-assign]
     emitter = Emitter(clock)
-    start: Any = {"type": "run_start", "format": "pi-run-log/1"}
+    spec = {"name": "main", "sha256": ""}
+    start: Any = {"type": "run_start", "format": "pi-run-log/1", "spec": spec}
+    start |= {"plan": {}, "inputs": {}}
     one = Run(whole, start, emitter, clock)
     events: list[Any] = []
     running: list[asyncio.Task[Any]] = []
@@ -300,7 +302,7 @@ def test_what_always_holds(doing: Doing, plan: Any, tool: Any, wrong: Any, virtu
 
 
 def holds_of_the_queues(doing: Doing, events: list[Any]) -> None:
-    """Each message that was put was taken once, or is told as queued, or came after the end."""
+    """Each queue gives its messages in their order, and all that were put are told till the end."""
     own = [event for event in events if "agent" not in event]
     users = [
         event["message"]["content"][0]["text"]
@@ -311,7 +313,6 @@ def holds_of_the_queues(doing: Doing, events: list[Any]) -> None:
     last = [event for event in own if event["type"] == "agent_end"][-1:]
     left = [q["message"]["content"][0]["text"] for event in last for q in event["queued"]]
     told = [e["message"]["content"][0]["text"] for e in own if e["type"] == "message_queued"]
-    assert Counter(taken + left) == Counter(told)
     assert set(told) <= set(doing.put)
     for queue in ("steer", "follow_up"):
         of_queue = [text for text in doing.put if text.startswith(queue) and text in told]
@@ -331,3 +332,57 @@ def holds_of_the_history(one: Run) -> None:
             assert message["stop_reason"] not in ("error", "aborted")
             calls = [b["id"] for b in message["content"] if b["type"] == "tool_call"]
     assert calls == []
+
+
+# --- what the check itself finds ------------------------------------------------------------------
+
+
+def changed(events: list[Any], kind: str, **fields: Any) -> list[Any]:
+    """Events of which the first of a kind has other fields."""
+    place = next(n for n, event in enumerate(events) if event["type"] == kind)
+    return [*events[:place], events[place] | fields, *events[place + 1 :]]
+
+
+def without(events: list[Any], kind: str) -> list[Any]:
+    """Events without the last of a kind, numbered anew."""
+    place = max(n for n, event in enumerate(events) if event["type"] == kind)
+    rest = events[:place] + events[place + 1 :]
+    return [event | {"seq": n} for n, event in enumerate(rest)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda events: without(events, "message_end"), "ends with a message open"),
+        (lambda events: without(events, "tool_execution_end"), "a result of call_1 before its end"),
+        (lambda events: without(events, "tool_execution_start"), "call_1 is not open"),
+        (lambda events: without(events, "turn_end"), "its turn open"),
+        (lambda events: without(events, "agent_end"), "the run ends before main"),
+        (lambda events: without(events, "task_end"), "tasks are open: main 1"),
+        (lambda events: without(events, "run_end"), "there is no run_end"),
+        (lambda events: without(events, "message_queued"), "queued that were taken"),
+        (lambda events: changed(events, "turn_start", seq=9), "its number is 9"),
+        (lambda events: changed(events, "turn_start", turn=2), "turn 2 is not the next"),
+        (lambda events: changed(events, "turn_start", turn="1"), "turn is a text"),
+        (lambda events: changed(events, "agent_end", queued=[]), "1 queued messages are lost"),
+        (
+            lambda events: changed(events, "run_end", exit_code=3),
+            "3 is none of status ok",
+        ),
+        (lambda events: changed(events, "run_end", turns=3), "3 turns of 2"),
+        (lambda events: changed(events, "run_end", tool_calls=2), "2 tool calls of 1"),
+        (lambda events: [*events, events[-1] | {"seq": len(events)}], "after the run's end"),
+    ],
+)
+def test_what_does_not_hold_is_found(
+    change: Callable[[list[Any]], list[Any]], words: str, run_plan: Any, tool: Any, wrong: Any
+) -> None:
+    script = ({"tool_calls": [{"name": "quick"}]}, {"text": "Done."})
+    quick = tool("quick", lambda **_: "quick")
+    stop = {"stop_after_turn": lambda turn: turn["turn"] == 2}
+    events = run_plan(
+        *script, tools=[quick], hooks=Hooks(**stop), plan={"follow_ups": ["Never taken."]}
+    ).events
+
+    assert wrong(events) == []
+    assert any(words in text for text in wrong(change(list(events)))), wrong(change(list(events)))

@@ -134,7 +134,9 @@ def test_a_run_that_is_cancelled_comes_to_its_end(
 
         emitter.subscribe(listener)
         made = plan(calls("slow"), tools=[tool("slow", slow)])
-        start: Any = {"type": "run_start", "format": "pi-run-log/1"}
+        spec = {"name": "main", "sha256": ""}
+        start: Any = {"type": "run_start", "format": "pi-run-log/1", "spec": spec}
+        start |= {"plan": {}, "inputs": {}}
         running = asyncio.ensure_future(Run(made, start, emitter, clock).execute())
         await began.wait()
         for _ in range(times):
