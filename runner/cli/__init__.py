@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
 
 from runner.cli.failure import tell
-from runner.cli.streams import Streams, open_standard_descriptors
+from runner.cli.streams import (
+    Streams,
+    let_go_of_standard_streams,
+    open_standard_descriptors,
+)
 from runner.error import UsageError, nearest
 
 COMMANDS = {
@@ -120,6 +123,9 @@ def execute(arguments: list[str], streams: Streams) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except BaseException as error:
+        if isinstance(error, OSError) and not streams.claimed:
+            # Before a command is invoked nothing is written but help, to stdout.
+            error = streams.unwritten(error)
         return tell(error, streams)
     return code if isinstance(code, int) else 0
 
@@ -130,10 +136,8 @@ def main() -> NoReturn:
     open_standard_descriptors()
     code = execute(sys.argv[1:], Streams())
     thread = sys.modules.get("runner.thread")
+    let_go_of_standard_streams()
     if thread is not None and thread.left_behind:
         # Python's own end would free them, and some never let it.
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
         os._exit(code)
     sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,6 +11,9 @@ import click
 from runner.cli.streams import Streams
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+MAX_RUNS = 100_000
+"""How many runs one command does at most: a larger number is a slip."""
 
 
 def _keep_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -42,6 +46,19 @@ class Line(click.types.StringParamType):
     """A text; in the environment, where there may be several, a line each."""
 
     envvar_list_splitter = "\n"
+
+
+class FiniteRange(click.FloatRange):
+    """A number between bounds. What is none (``nan``) passes every comparison of click's own."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
 
 
 def specs_argument(function: _F) -> _F:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import Command, spec_options
+from runner.cli.command import MAX_RUNS, Command, spec_options
 from runner.cli.streams import Streams
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ where the runs are the same, that of the run.""",
 @click.option(
     "--runs",
     metavar="N",
-    type=click.IntRange(2),
+    type=click.IntRange(2, MAX_RUNS),
     default=2,
     show_default=True,
     help="How many runs are compared.",

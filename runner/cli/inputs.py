@@ -7,26 +7,24 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from runner import json_text
+from runner.cli.given_file import MAX_BYTES, read_stdin, read_whole
 from runner.error import Fault, SpecError, UsageError
 
+MAX_VARIABLES = 1 << 20
+"""Bytes of a file of variables: no process has room for more of them."""
 _VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
-def read_text(path: str) -> str:
+def read_text(path: str, limit: int = MAX_BYTES) -> str:
     """A file's text. Bytes that are no UTF-8 are kept as lone surrogates.
 
     Raises:
-        UsageError: where it can't be read.
+        UsageError: where it can't be read, or has more than ``limit`` bytes.
     """
-    try:
-        return Path(path).read_bytes().decode("utf-8", "surrogateescape")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{path}: {reason}; name a file that can be read") from None
+    return read_whole(path, limit=limit).decode("utf-8", "surrogateescape")
 
 
 def find_specs(given: Sequence[str]) -> list[str]:
@@ -144,7 +142,8 @@ def variables_of(env_file: str) -> dict[str, str]:
         UsageError: where the file can't be read, or a line of it is something else.
     """
     variables: dict[str, str] = {}
-    for number, line in enumerate(read_text(env_file).removeprefix("\ufeff").split("\n"), 1):
+    text = read_text(env_file, MAX_VARIABLES).removeprefix("\ufeff")
+    for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
@@ -170,9 +169,13 @@ def _unquoted(text: str, where: str) -> str:
 
 
 def prompt_text(prompt: str | None) -> str | None:
-    """The prompt: as it was given, or for ``-`` all of stdin."""
+    """The prompt: as it was given, or for ``-`` all of stdin.
+
+    Raises:
+        UsageError: where that can't be read, or never ends.
+    """
     if prompt != "-":
         return prompt
     if sys.stdin is None:
         return ""
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    return read_stdin(sys.stdin.fileno()).decode("utf-8", "surrogateescape")

@@ -51,7 +51,7 @@ LOG is a path, a run's id or the beginning of one, or `last`.""",
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--durable", is_flag=True, help="Have the disk confirm what the log says (fsync).")
 @click.option("--env-file", metavar="FILE", help="Read NAME=value lines.")
-@click.option("--quiet", is_flag=True, help="Tell nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj
 def command(streams: Streams, /, log: str, **flags: Any) -> int:
     """Go on with a run that was killed, stopped or at a limit, in the log that it left."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from runner.cli.command import Command, spec_options, specs_argument
+from runner.cli.command import MAX_RUNS, Command, FiniteRange, spec_options, specs_argument
 from runner.cli.streams import Streams
 from runner.error import UsageError
 
@@ -45,12 +45,16 @@ Exit codes:
 )
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, for any CI.")
 @click.option(
-    "--repeat", metavar="N", type=click.IntRange(1), default=1, help="Run each spec N times."
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(1, MAX_RUNS),
+    default=1,
+    help="Run each spec N times.",
 )
 @click.option(
     "--min-pass",
     metavar="RATE",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=1.0,
     help="How much of the runs of a spec must be good, from 0 to 1 (the default).",
 )
@@ -64,7 +68,7 @@ Exit codes:
 @click.option("--frozen", is_flag=True, help="Write a log that is the same from run to run.")
 @click.option("--durable", is_flag=True, help="Have the disk confirm what the log says (fsync).")
 @click.option("--no-color", is_flag=True, help="Use no colour. NO_COLOR does the same.")
-@click.option("--quiet", is_flag=True, help="Tell nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj
 def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
     """Run specs.

@@ -39,6 +39,20 @@ def _text_stream(descriptor: int) -> TextIO:
     )
 
 
+def let_go_of_standard_streams() -> None:
+    """Write what is left; what can't be written is dropped.
+
+    Python's own end would try it again, and make an exit code of the failure.
+    """
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, descriptor)
+            os.close(null)
+
+
 class Streams:
     """The two streams of a command."""
 
@@ -49,13 +63,14 @@ class Streams:
         self.closed = False
         """Whether the reader of stdout went away. What is written after that is dropped."""
         self._result = 1
-        self._claimed = False
+        self.claimed = False
+        """Whether stdout is kept for the result."""
 
     def claim(self) -> None:
         """Keep stdout for the result from here on."""
-        if self._claimed:
+        if self.claimed:
             return
-        self._claimed = True
+        self.claimed = True
         sys.stdout.flush()
         sys.stderr.flush()
         self._result = os.dup(1)
@@ -103,7 +118,13 @@ class Streams:
         except BrokenPipeError:
             self.closed = True
         except OSError as error:
-            raise LogError(f"stdout: {error.strerror}; the result could not be written") from None
+            raise self.unwritten(error) from None
+
+    def unwritten(self, error: OSError) -> Exception:
+        """What to tell of a failure to write to stdout; a reader that went away stays as it is."""
+        if isinstance(error, BrokenPipeError):
+            return error
+        return LogError(f"stdout: {error.strerror}; the result could not be written")
 
     def say(self, text: str) -> None:
         """Tell a person something on stderr, on lines of its own, its control codes shown."""

@@ -42,7 +42,7 @@ def test_run_is_the_command_of_a_first_word_that_is_none(pi_run: PiRun, spec: Wr
 
     assert pi_run("./check", "--quiet").stdout == "hello\n"
     assert pi_run("--quiet", "./check").stdout == "hello\n"
-    assert pi_run("run", "check", "--quiet").stdout == "hello\n"
+    assert pi_run("run", "check", "-q").stdout == "hello\n"
 
 
 def test_json_is_one_object(pi_run: PiRun, spec: Write) -> None:
@@ -279,3 +279,22 @@ def test_stdin_is_read_where_it_is_asked_for(pi_run: PiRun, spec: Write) -> None
     spec(text='version: 1\nmodel: {provider: scripted, script: [{text: "{{ last.text }}"}]}\n')
 
     assert pi_run("spec.yaml", "--prompt", "-", "--quiet", input="ü\n").stdout == "ü\n"
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "-inf", "-0.1", "1.1", "all"])
+def test_a_rate_is_from_0_to_1(pi_run: PiRun, spec: Write, rate: str) -> None:
+    spec()
+    by_flag = pi_run("spec.yaml", "--min-pass", rate)
+    by_variable = pi_run("spec.yaml", env={"PI_RUN_MIN_PASS": rate})
+
+    for done in (by_flag, by_variable):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "invalid value for '--min-pass'" in done.stderr
+
+
+def test_so_many_runs_are_a_slip(pi_run: PiRun, spec: Write) -> None:
+    spec()
+    done = pi_run("spec.yaml", "--repeat", "1000000000")
+
+    assert done.returncode == 2
+    assert "1<=x<=100000" in done.stderr

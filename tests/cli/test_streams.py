@@ -1,7 +1,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,3 +122,41 @@ def test_closed_descriptors_are_never_given_to_a_file(closed: str, tmp_path: Pat
 
     assert (done.returncode, (tmp_path / "log").read_bytes()) == (0, b"")
     assert b"rror" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "descriptor", "code"),
+    [
+        (["spec.yaml"], 2, 0),
+        (["nowhere.yaml"], 2, 2),
+        (["spec.yaml"], 1, 6),
+        (["check", "spec.yaml"], 1, 6),
+        (["--help"], 1, 6),
+        (["--version"], 1, 6),
+        (["run", "--help"], 2, 0),
+    ],
+)
+def test_a_full_disk_below_a_stream(
+    command: str,
+    folder: Path,
+    spec: Callable[..., Path],
+    words: list[str],
+    descriptor: int,
+    code: int,
+) -> None:
+    spec()
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        streams: dict[int, Any] = {1: subprocess.PIPE, 2: subprocess.PIPE, descriptor: full}
+        done = subprocess.run(
+            [command, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=streams[1],
+            stderr=streams[2],
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+
+    assert done.returncode == code
+    if descriptor == 1:
+        assert "stdout: No space left on device" in done.stderr
