@@ -175,10 +175,8 @@ class Driven:
             session = current.get()
             if self._live is None or not self._drive.at_end(session.path):
                 return recorded(*args)
-            from runner.api.hooking import make_hook
-
             if not real:
-                real.append(make_hook(self._live, loaded, path, entry, names))
+                real.append(self._live.hook(loaded, path, entry, names))
             return await real[0](*args)
 
         real: list[Hook] = []

@@ -162,6 +162,16 @@ class Live:
 
         return make_hooks(self, loaded, names, answer)
 
+    def hook(self, loaded: Loaded, path: str, entry: Any, names: Names) -> Hook:
+        """One hook of a spec.
+
+        Raises:
+            UsageError: where Python that it names can't be had.
+        """
+        from runner.api.hooking import make_hook
+
+        return make_hook(self, loaded, path, entry, names)
+
     def permission(self, loaded: Loaded, answer: Answer | None = None) -> Hook | None:
         """The hook that holds calls against a spec's permissions; None where it has none.
 

@@ -19,7 +19,7 @@ from runner.error import LogError, SpecError, TemplateError, UsageError
 from runner.log.drive import Drive, DrivenClock
 from runner.log.follow import Follower
 from runner.log.parting import Parting
-from runner.log.read import read
+from runner.log.read import Warn, read
 from runner.log.redact import LogRedactor
 from runner.log.survey import Survey, survey
 from runner.log.tape import Tape
@@ -46,14 +46,19 @@ class Replayed:
 class Recording:
     """A log that a run can be driven with.
 
+    Args:
+        path: Its file.
+        lines: What is in it, where that was read already.
+
     Raises:
         LogError: where it can't be read.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, lines: Sequence[dict[str, Any]] | None = None) -> None:
         self.path = Path(path)
         self.warnings: list[str] = []
-        self.survey: Survey = survey(event for _, event in read(path, self.warnings.append))
+        self._known = lines
+        self.survey: Survey = survey(self._lines(self.warnings.append))
         self.plan: dict[str, Any] = self.survey.start["plan"]
         self.inputs: dict[str, Any] = self.survey.start["inputs"]
         self._resolved: dict[int, Mapping[str, Any]] = {}
@@ -63,12 +68,17 @@ class Recording:
         """Its lines, each changed, or left out, as is asked for."""
 
         def lines() -> Iterator[dict[str, Any]]:
-            for _, event in read(self.path):
+            for event in self._lines():
                 changed = event if change is None else change(event)
                 if changed is not None:
                     yield changed
 
         return Tape(lines())
+
+    def _lines(self, warn: Warn | None = None) -> Iterator[dict[str, Any]]:
+        if self._known is not None:
+            return iter(self._known)
+        return (event for _, event in read(self.path, warn))
 
     @property
     def folder(self) -> str:
@@ -144,7 +154,7 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     edges = Driven(drive, recording.resolved, live, real)
     plan = plan_of(recording, edges, spec)
     follower = Follower(drive)
-    asyncio.run(_drive(recording, drive, follower, plan))
+    asyncio.run(follow(recording, drive, follower, plan))
     recorded = recording.survey.end
     result = Replayed(
         str(log),
@@ -197,8 +207,12 @@ def changes_of(plan: Mapping[str, Any]) -> list[str | tuple[str, Any]]:
     return changes
 
 
-async def _drive(recording: Recording, drive: Drive, follower: Follower, plan: Plan) -> None:
-    """Run a plan by a log to the log's end, or to the first difference."""
+async def follow(recording: Recording, drive: Drive, follower: Follower, plan: Plan) -> None:
+    """Run a plan by a log to the log's end, or to the first difference.
+
+    Raises:
+        Exception: a bug that is not in the log.
+    """
     clock = DrivenClock(drive)
     emitter = Emitter(clock, deltas=recording.plan.get("log", {}).get("deltas", True))
     emitter.recorded = follower

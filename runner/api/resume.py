@@ -6,34 +6,25 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from runner.api.build import Builder
 from runner.api.driven import Driven
+from runner.api.going_on import GoingOn, Open, open_calls
 from runner.api.live import Live
 from runner.api.options import Control, RunResult
 from runner.api.plan_json import plan_json
-from runner.api.replay import (
-    Recording,
-    changes_of,
-    later_plan,
-    resume_of,
-    start_of,
-)
+from runner.api.replay import Recording, changes_of
 from runner.api.runs import OnEvent, OnLine, result_of
 from runner.engine.emit import Emitter
-from runner.engine.event import Event, RunResume
 from runner.engine.plan import Plan
 from runner.engine.run import Run
 from runner.error import LogError, UsageError
 from runner.log.drive import Drive, DrivenClock
-from runner.log.follow import Follower
 from runner.log.redact import LogRedactor
 from runner.log.write import LogWriter
 from runner.spec.load import load
 from runner.spec.loaded import Loaded
-
-Open = Literal["error", "rerun", "stop"]
 
 
 @dataclass(slots=True)
@@ -101,15 +92,7 @@ class Resumption:
                 f"{self.recording.path}: it is unknown whether {', '.join(calls)} had an effect, "
                 "and --open stop is set; choose --open error or --open rerun"
             )
-        idempotent = set(_idempotent(self.recording.plan))
-        rerun: list[str] = []
-        unknown: list[str] = []
-        for call, line in calls.items():
-            again = line["tool_name"] in idempotent and call not in self.survey.rerun
-            if self.options.open is not None:
-                again = self.options.open == "rerun"
-            (rerun if again else unknown).append(call)
-        return rerun, unknown
+        return open_calls(self.recording, self.options.open)
 
     # --- plans ------------------------------------------------------------------------------------
 
@@ -189,9 +172,8 @@ class Resumption:
             outputs=[on_line] if on_line is not None else (),
             durable=self.options.durable,
         )
-        clock = DrivenClock(self._drive)
         emitter = Emitter(
-            clock,
+            clock := DrivenClock(self._drive),
             sink=cast("Any", writer.write),
             redactor=self._redactor,
             deltas=self.recording.plan.get("log", {}).get("deltas", True),
@@ -199,31 +181,23 @@ class Resumption:
         )
         if on_event is not None:
             emitter.subscribe(cast("Any", on_event))
-        run = Run(self._plan, start_of(self.recording), emitter, clock)
 
-        def go_live(event: Event) -> None:
-            clock.go_live()
-            if self._new_plan is not None:
-                run.adopt(self._new_plan)
-            if event["type"] != "run_resume":
-                emitter.emit(self._resume_event())
-            run.limit_time()
+        def attach(run: Run) -> None:
+            if control is not None:
+                control._attach(run)
 
-        follower = Follower(self._drive, go_live=go_live)
-        emitter.recorded = follower
-        follower.run, self._drive.root = run, run.session
-        if control is not None:
-            control._attach(run)
-        ended = await run.execute()
-        while not follower.live and follower.difference is None:
-            line = self._drive.tape.next(None)
-            if line is None:
-                ended = await run.go_on(self._resume_event(), self._new_plan)
-                break
-            ended = await run.go_on(resume_of(line), later_plan(self.recording, self._plan, line))
+        going_on = GoingOn(
+            self.recording,
+            self._drive,
+            self._plan,
+            self.rerun,
+            self.unknown,
+            self._new_plan,
+            self._new_json,
+        )
+        ended, where = await going_on.run(clock, emitter, attach)
         writer.close()
-        if follower.difference is not None:
-            where = follower.difference
+        if where is not None:
             raise LogError(
                 f"{self.recording.path}: the run can't be brought to where it was: at seq "
                 f"{where.seq}, {where.path} was {where.recorded!r:.80} and is {where.new!r:.80}: "
@@ -240,29 +214,6 @@ class Resumption:
             run_id=start.get("run_id", ""),
             log=self.recording.path,
         )
-
-    def _resume_event(self) -> RunResume:
-        end = self.survey.end
-        event: RunResume = {
-            "type": "run_resume",
-            "at_seq": self.survey.lines - 1,
-            "reason": "killed" if end is None else end["status"],
-            "kept": self.survey.finished,
-            "rerun": self.rerun,
-            "unknown": self.unknown,
-            "not_started": self.survey.not_started if end is None else [],
-        }
-        if self._new_json is not None:
-            event["plan"] = self._new_json
-        return event
-
-
-def _idempotent(plan: Mapping[str, Any]) -> Iterator[str]:
-    """The names of all tools of a plan, and of the specs that it uses, that are idempotent."""
-    resolved = plan.get("resolved", {})
-    yield from (tool["name"] for tool in resolved.get("tools", ()) if tool.get("idempotent"))
-    for agent in resolved.get("agents", {}).values():
-        yield from _idempotent(agent)
 
 
 def _changed(old: Any, new: Any, path: str = "") -> Iterator[str]:

@@ -7,23 +7,16 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from runner.engine.contract import (
-    BlockEnd,
     Cancellation,
     Clock,
     Interrupted,
     ModelRequest,
-    OpaqueBlock,
     Provider,
     Stop,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     Tool,
-    ToolCallDelta,
-    ToolCallStart,
     ToolResult,
     Update,
-    UsageReport,
 )
 from runner.engine.limit import Reached
 from runner.engine.message import Message
@@ -31,7 +24,7 @@ from runner.engine.options import Ending
 from runner.engine.session import Session, current
 from runner.engine.tool_call import UNFIT, not_run
 from runner.error import ProviderError
-from runner.json_text import parse
+from runner.log.played import delta_events, fault_of, rest_events
 from runner.log.survey import Survey
 from runner.log.tape import Line, Tape
 
@@ -162,7 +155,7 @@ class RecordedProvider:
         deltas, end, after = self._drive.answer(session.path)
         told: dict[int, list[str]] = {}
         for line in deltas:
-            for event in _events(line["delta"], told):
+            for event in delta_events(line["delta"], told):
                 yield event
         if end is None:
             raise Interrupted
@@ -174,14 +167,14 @@ class RecordedProvider:
                 retry_after=end["delay"] or None,
             )
         message = end["message"]
-        for event in _rest(message, told):
+        for event in rest_events(message, told):
             yield event
         yield await self._stop(session, message, after)
 
     async def _stop(self, session: Session, message: Line, after: Line | None) -> Stop:
         reason = message["stop_reason"]
         if reason == "error":
-            raise _fault(message["error"], after)
+            raise fault_of(message["error"], after)
         if reason != "aborted":
             return Stop(reason, bool(message.get("paused")))
         if after is not None and after["type"] in ("model_request", "message_start"):
@@ -197,65 +190,6 @@ class RecordedProvider:
         """Let go of the live one."""
         if self._live is not None:
             await self._live.close()
-
-
-def _events(delta: Line, told: dict[int, list[str]]) -> Iterator[StreamEvent]:
-    """The stream events of a recorded delta."""
-    index = delta["index"]
-    parts = told.setdefault(index, [])
-    if delta["kind"] == "tool_call":
-        if "id" in delta:
-            yield ToolCallStart(index, delta["id"], delta.get("name", ""))
-        if delta.get("arguments"):
-            parts.append(delta["arguments"])
-            yield ToolCallDelta(index, delta["arguments"])
-        return
-    parts.append(delta["text"])
-    make = TextDelta if delta["kind"] == "text" else ThinkingDelta
-    yield make(index, delta["text"])
-
-
-def _rest(message: Line, told: Mapping[int, list[str]]) -> Iterator[StreamEvent]:
-    """What of a message its deltas did not tell."""
-    for index, block in enumerate(message["content"]):
-        kind = block["type"]
-        if kind == "provider":
-            yield OpaqueBlock(index, block["data"])
-            continue
-        arguments = None
-        if index not in told:
-            if kind == "tool_call":
-                yield ToolCallStart(index, block["id"], block["name"])
-            elif block["text"]:
-                make = TextDelta if kind == "text" else ThinkingDelta
-                yield make(index, block["text"])
-        if kind == "tool_call" and _read("".join(told.get(index, []))) != block["arguments"]:
-            arguments = block["arguments"]
-        signature, redacted = block.get("signature"), bool(block.get("redacted"))
-        if arguments is not None or signature is not None or redacted or index not in told:
-            yield BlockEnd(index, signature, redacted, arguments)
-    yield UsageReport(message["usage"])
-
-
-def _read(raw: str) -> Any:
-    try:
-        value = parse(raw) if raw else {}
-    except ValueError:
-        return raw
-    return value if isinstance(value, dict) else raw
-
-
-def _fault(error: Line, after: Line | None) -> ProviderError:
-    """The fault of an answer that failed; whether the model was asked again shows after it."""
-    retried = after is not None and after["type"] == "model_retry"
-    same = retried and "fallback" not in cast("Line", after)
-    return ProviderError(
-        error["message"],
-        error["kind"],
-        status=error.get("status"),
-        retryable=same,
-        retry_after=(cast("Line", after)["delay"] or None) if same else None,
-    )
 
 
 class RecordedTool:

@@ -14,7 +14,8 @@ from typing import Any
 
 from runner.engine.message import add_usage, no_usage
 from runner.error import BUG, exit_code
-from runner.json_text import canonical, parse
+from runner.json_text import canonical
+from runner.log.played import arguments_of
 from runner.log.shape import problem
 
 Event = Mapping[str, Any]
@@ -300,7 +301,7 @@ def _told(deltas: Sequence[Event]) -> Any:
     """What the deltas of a block say."""
     if deltas[0]["kind"] != "tool_call":
         return deltas[0]["kind"], "".join(delta["text"] for delta in deltas)
-    return deltas[0].get("id"), _arguments("".join(delta["arguments"] for delta in deltas))
+    return deltas[0].get("id"), arguments_of("".join(delta["arguments"] for delta in deltas))
 
 
 def _said(block: Event) -> Any:
@@ -308,12 +309,3 @@ def _said(block: Event) -> Any:
     if block["type"] != "tool_call":
         return block["type"], block["text"]
     return block["id"], block["arguments"]
-
-
-def _arguments(raw: str) -> Any:
-    """Arguments from their text; the text itself where it is no object."""
-    try:
-        value = parse(raw) if raw else {}
-    except ValueError:
-        return raw
-    return value if isinstance(value, dict) else raw
