@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import sys
 import threading
 from collections.abc import Callable
 
 from runner.api import Control
 from runner.error import UsageError
+from runner.terminal import TERMINAL
 
 POLL = 0.1
 """Seconds between two looks at whether a file has grown."""
@@ -61,21 +61,17 @@ class FileSteering:
 
 
 class TerminalSteering:
-    """Steers with each line that is typed; when the run rests, asks for more to do."""
+    """Steers with each line that is typed and answers no question; at rest, asks for more to do."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: asyncio.Future[str] | None = None
         self._control: Control | None = None
 
     def attach(self, control: Control) -> None:
         """Steer this run from here on; in its loop's thread."""
-        first = self._control is None
-        self._control, self._loop = control, asyncio.get_running_loop()
-        if first:
-            name = "steering from the terminal"
-            threading.Thread(target=self._read, name=name, daemon=True).start()
+        self._control = control
+        TERMINAL.listen(self._take, self._end_rest)
 
     async def at_rest(self) -> None:
         """Ask for a follow-up; nothing ends the run."""
@@ -90,16 +86,12 @@ class TerminalSteering:
 
     def stop(self) -> None:
         """Nothing is waited for any more."""
+        TERMINAL.stop()
+        self._end_rest()
+
+    def _end_rest(self) -> None:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result("")
-
-    def _read(self) -> None:
-        for text in sys.stdin:
-            if self._loop is None or self._loop.is_closed():
-                return
-            self._loop.call_soon_threadsafe(self._take, text)
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.stop)
 
     def _take(self, text: str) -> None:
         if self._asked is not None and not self._asked.done():

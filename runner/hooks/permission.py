@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import re
-import sys
-import termios
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,6 +11,7 @@ from typing import Any, Literal
 
 from runner.hooks.shell_parts import spellings, split
 from runner.json_text import line
+from runner.terminal import TERMINAL, visible
 
 Verdict = Literal["allow", "ask", "deny"]
 Call = Mapping[str, Any]
@@ -28,8 +25,6 @@ _SUBJECTS = ("path", "url")
 """The arguments that say what a call is about; where there is neither, all texts do."""
 _SHOWN = 4000
 """Characters of the arguments that a question shows of each of their two ends."""
-# What a terminal obeys, or shows in another order than it is written.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,52 +196,40 @@ class Terminal:
 
     Args:
         redact: Takes the secrets out of what is shown.
+        preview: Tells more of a call than its arguments, such as what it would change in a file.
     """
 
-    def __init__(self, redact: Callable[[str], str] = lambda text: text) -> None:
+    def __init__(
+        self,
+        redact: Callable[[str], str] = lambda text: text,
+        preview: Callable[[Call], str | None] = lambda call: None,
+    ) -> None:
         self._redact = redact
-        self._turn = asyncio.Lock()
+        self._preview = preview
 
     async def __call__(self, call: Call) -> Decision:
         """Ask for a call; anything but yes is no. An abort takes the question back."""
-        async with self._turn:
-            arguments = self._redact(line(call["arguments"]))
-            if len(arguments) > 2 * _SHOWN:
-                arguments = f"{arguments[:_SHOWN]} […] {arguments[-_SHOWN:]}"
-            shown = _visible(f"{call['tool_name']} {arguments}")
-            terminal = sys.stdin.fileno()
-            with contextlib.suppress(termios.error):
-                # What was typed before the question is no answer to it.
-                termios.tcflush(terminal, termios.TCIFLUSH)
-            # Whole lines: a live view keeps what has no end of line yet to itself.
-            sys.stderr.write(f"pi-run: may this be run? [y/N]\n  {shown}\n")
-            sys.stderr.flush()
-            said = await _typed(terminal)
-        if said.strip().lower() in ("y", "yes"):
+        if more := self._preview(call):
+            about = _shortened(self._redact(more))
+            # Each line of it is marked, so that none can be taken for the question's own.
+            shown = "\n".join(f"  | {visible(each)}" for each in about.split("\n"))
+            named = self._redact(_subject_of(call))
+        else:
+            shown, named = "", _shortened(self._redact(line(call["arguments"])))
+        said = await TERMINAL.ask(
+            f"pi-run: may this be run? [y/N]\n  {visible(call['tool_name'])} {visible(named)}\n"
+            + shown
+        )
+        if said.lower() in ("y", "yes"):
             return None
         return {"block": True, "reason": "the person who was asked said no"}
 
 
-async def _typed(fd: int) -> str:
-    """The next line that is typed. No thread waits for it, so nothing is left behind."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        try:
-            data = os.read(fd, 1024)
-        except OSError:  # the terminal is gone
-            data = b""
-        if not typed.done():
-            typed.set_result(data.decode(errors="replace"))
-
-    loop.add_reader(fd, read)
-    try:
-        return await typed
-    finally:
-        loop.remove_reader(fd)
+def _subject_of(call: Call) -> str:
+    """The arguments of a call but for those that its preview shows."""
+    about = {key: call["arguments"][key] for key in _SUBJECTS if key in call["arguments"]}
+    return line(about or call["arguments"])
 
 
-def _visible(text: str) -> str:
-    """A text with each control code as its number, so that it can't hide what is asked for."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def _shortened(text: str) -> str:
+    return f"{text[:_SHOWN]} […] {text[-_SHOWN:]}" if len(text) > 2 * _SHOWN else text
