@@ -124,6 +124,7 @@ class Child:
         env: All of its environment.
         stdin: What it reads; where this is empty, so is its stdin.
         max_output: Bytes that are kept of its stdout, and as many of its stderr.
+        merged: Whether what it says on stderr is taken as said on stdout, in the order of both.
     """
 
     _process: subprocess.Popen[bytes]
@@ -136,6 +137,7 @@ class Child:
         env: Mapping[str, str],
         stdin: bytes = b"",
         max_output: int = MAX_OUTPUT,
+        merged: bool = False,
     ) -> None:
         self.stdout = Captured(max_output)
         self.stderr = Captured(max_output)
@@ -143,6 +145,7 @@ class Child:
         self._cwd = cwd
         self._env = env
         self._stdin = memoryview(stdin)
+        self._merged = merged
         self._loop = asyncio.get_running_loop()
         self._open: dict[IO[bytes], Captured] = {}
         self._exited = asyncio.Event()
@@ -159,7 +162,9 @@ class Child:
         Raises:
             StartError: if it can't be started.
         """
-        self._process = _start(self._argv, self._cwd, self._env, has_input=bool(self._stdin))
+        self._process = _start(
+            self._argv, self._cwd, self._env, has_input=bool(self._stdin), merged=self._merged
+        )
         timed_out = False
         try:
             self._connect()
@@ -182,8 +187,9 @@ class Child:
     def _connect(self) -> None:
         stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
         assert stdout is not None
-        assert stderr is not None
-        self._open = {stdout: self.stdout, stderr: self.stderr}
+        self._open = {stdout: self.stdout}
+        if stderr is not None:
+            self._open[stderr] = self.stderr
         for pipe in self._open:
             os.set_blocking(pipe.fileno(), False)
             self._loop.add_reader(pipe.fileno(), self._read, pipe)
@@ -322,7 +328,7 @@ async def _within(seconds: float, event: asyncio.Event) -> None:
 
 
 def _start(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, has_input: bool
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, has_input: bool, merged: bool
 ) -> subprocess.Popen[bytes]:
     if not argv or not argv[0]:
         raise StartError(" ".join(argv), "the command names no program")
@@ -333,7 +339,7 @@ def _start(
             env={_native(name): _native(value) for name, value in env.items()},
             stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT if merged else subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
         )

@@ -14,6 +14,7 @@ from runner.toolkit.context import ToolContext
 from runner.toolkit.decorator import mark_of, tool
 from runner.toolkit.result import to_result
 from runner.toolkit.signature import Signature, read_signature
+from runner.toolkit.surroundings import Surroundings
 from runner.toolkit.tool import SchemaTool, ToolOptions
 
 __all__ = ["FunctionTool", "ToolContext", "from_function", "tool"]
@@ -29,16 +30,14 @@ class FunctionTool(SchemaTool):
         arguments: Arguments,
         name: str,
         description: str,
-        workspace: Path,
-        environment: Callable[[], Mapping[str, str]],
+        surroundings: Surroundings,
         **options: Unpack[ToolOptions],
     ) -> None:
         super().__init__(name, description, arguments.schema, **options)
         self._function = function
         self._context_name = signature.context_name
         self._arguments = arguments
-        self._workspace = workspace
-        self._environment = environment
+        self._surroundings = surroundings
         called = function if inspect.isroutine(function) else type(function).__call__
         self._is_async = inspect.iscoroutinefunction(called)
 
@@ -60,7 +59,7 @@ class FunctionTool(SchemaTool):
         values = self._arguments.convert(params)
         if self._context_name is not None:
             values[self._context_name] = ToolContext(
-                tool_call_id, self._workspace, self._environment(), on_update, cancellation
+                tool_call_id, self.name, self._surroundings, on_update, cancellation
             )
         if self._is_async:
             return to_result(await await_safely(self._function(**values)))
@@ -78,6 +77,7 @@ def from_function(
     description: str | None = None,
     workspace: Path | None = None,
     environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
+    surroundings: Surroundings | None = None,
     **options: Unpack[ToolOptions],
 ) -> FunctionTool:
     """Make a tool of a function.
@@ -88,6 +88,7 @@ def from_function(
         description: For the model; else the decorator's, else the docstring's.
         workspace: What its `ToolContext` says is the workspace; by default the current folder.
         environment: Gives the environment for its child processes; by default this process's.
+        surroundings: What it has around it, these two included; they are not looked at then.
         options: See `ToolOptions`; they win over the decorator's.
 
     Raises:
@@ -105,7 +106,6 @@ def from_function(
         read_arguments(signature),
         name or signature.name,
         description if description is not None else signature.text,
-        workspace or Path.cwd(),
-        environment,
+        surroundings or Surroundings(workspace or Path.cwd(), environment),
         **options,
     )

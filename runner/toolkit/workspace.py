@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.toolkit.ignored import IgnoreRule, is_ignored, read_rules
+from runner.toolkit.outputs import PREFIX
 
 # A FIFO that nobody writes to would hold an open up for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -46,10 +47,12 @@ class Workspace:
 
     Args:
         folder: The workspace.
+        outputs: A folder of outputs that may be read, as ``$PI_RUN_OUTPUTS/NAME``.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, outputs: Path | None = None) -> None:
         self._root = os.path.realpath(folder)
+        self._outputs = outputs
 
     def relative(self, path: str) -> str:
         """A path from the workspace on, with no link and no ``..`` in it; ``.`` for itself.
@@ -81,6 +84,10 @@ class Workspace:
         Raises:
             WorkspaceError: if it can't be read, is no plain file or is larger.
         """
+        if path.startswith(PREFIX):
+            if self._outputs is None:
+                raise WorkspaceError(f"there is no {path}: an output is kept while its run lasts")
+            return Workspace(self._outputs).read(path.removeprefix(PREFIX), limit)
         with (
             self._parent(path) as (parent, name),
             _told(path),
