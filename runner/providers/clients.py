@@ -65,31 +65,31 @@ async def client_for(url: str) -> httpx.AsyncClient:
 
 
 def _way(url: str) -> str:
-    """How to connect: past all proxies, without TLS, or with it."""
+    """How to connect: without TLS, with it, or as httpx does it where proxies are set."""
     import urllib.request
 
-    if not url.startswith("http://"):
-        return "tls"
-    if is_loopback(url):
-        return "loopback"
-    # The way to a proxy may need TLS where the URL doesn't.
-    return "tls" if urllib.request.getproxies() else "plain"
+    if not is_loopback(url) and urllib.request.getproxies():
+        return "proxies"
+    return "plain" if url.startswith("http://") else "tls"
 
 
 def _make_client(way: str) -> httpx.AsyncClient:
     import httpx
 
-    return httpx.AsyncClient(
-        # Loading the certificates takes longer than all else that a run does before its request.
-        verify=_tls() if way == "tls" else False,
-        trust_env=way != "loopback",
-        follow_redirects=False,
-        limits=httpx.Limits(
+    if way == "proxies":
+        limits = httpx.Limits(
             max_connections=None,
             max_keepalive_connections=KEEP_CONNECTIONS,
             keepalive_expiry=KEEP_SECONDS,
-        ),
-    )
+        )
+        return httpx.AsyncClient(verify=_tls(), limits=limits)
+
+    from runner.providers.transport import Transport
+
+    # Loading the certificates takes longer than all else that a run does before its request.
+    tls = _tls() if way == "tls" else None
+    transport = Transport(tls, keep=KEEP_CONNECTIONS, keep_seconds=KEEP_SECONDS)
+    return httpx.AsyncClient(transport=transport, trust_env=False)
 
 
 @functools.cache
