@@ -162,7 +162,7 @@ class Child:
         Raises:
             StartError: if it can't be started.
         """
-        self._process = _start(
+        self._process = start(
             self._argv, self._cwd, self._env, has_input=bool(self._stdin), merged=self._merged
         )
         timed_out = False
@@ -208,7 +208,8 @@ class Child:
             self._reap()
             # Nothing tells of the end of a group: it has to be looked for.
             step = _FIRST_STEP
-            while self._signal(0) and _lives(self._process.pid) and time.monotonic() < deadline:
+            group = self._process.pid
+            while self._signal(0) and group_lives(group) and time.monotonic() < deadline:
                 await asyncio.sleep(step)
                 step *= 2
             self._signal(signal.SIGKILL)
@@ -300,7 +301,7 @@ class Child:
         pipe.close()
 
 
-def _lives(group: int) -> bool:
+def group_lives(group: int) -> bool:
     """Whether a group has more than dead members that nobody reaped.
 
     An orphan is reaped by process 1, which in many a container does so late or never.
@@ -327,9 +328,26 @@ async def _within(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
 
 
-def _start(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, has_input: bool, merged: bool
+def start(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    has_input: bool,
+    merged: bool = False,
 ) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, with pipes and without a shell.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Where it runs.
+        env: All of its environment.
+        has_input: Whether its stdin is a pipe; else it is empty.
+        merged: Whether what it says on stderr comes by stdout too.
+
+    Raises:
+        StartError: if it can't be started.
+    """
     if not argv or not argv[0]:
         raise StartError(" ".join(argv), "the command names no program")
     try:
