@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from runner.engine.event import Event
 from runner.engine.message import as_message
+from runner.engine.session import current
 from runner.log.drive import Drive
 from runner.log.parting import Parting, first_difference, likely_cause
 from runner.log.tape import Line
@@ -46,6 +47,8 @@ class Follower:
         self._tells = tells
         self._up_to_turn = up_to_turn
         self._turns: dict[str | None, int] = {}
+        self._resting: set[str | None] = set()
+        """Agents that are between two turns: hooks are asked there."""
         self.run: DrivenRun | None = None
         self.difference: Parting | None = None
         self.past_end = False
@@ -149,17 +152,39 @@ class Follower:
                 session = self.run.session
                 target = session.steering if queue == "steering" else session.follow_up
                 target.put(as_message(following["message"]), source)
+        if line["type"] == "turn_end":
+            self._resting.add(agent)
+        elif line["type"] in ("turn_start", "task_start", "agent_end"):
+            self._resting.discard(agent)
         if (
             following["type"] == "message_start"
             and following["message"].get("role") == "assistant"
             and line["type"] not in ("model_request", "message_update", "run_resume")
         ):
             # No request was made for this answer: the abort came before.
-            self._drive.abort(self.run.session)
-        if (
-            following["type"] == "task_end"
-            and following["status"] == "aborted"
-            and (line["type"], agent) == ("turn_end", None)
-        ):
+            self._drive.abort(self._session(agent))
+        if self._drive.was_stopped(following):
+            self._drive.abort(self._session(agent))
+        if following["type"] == "task_end" and self._was_stopped_at_rest(following, agent):
             # The abort came when the turn was over, or a hook after it was asked.
-            self._drive.abort(self.run.session)
+            self._drive.abort(self._session(agent))
+
+    def _session(self, agent: str | None) -> Session:
+        """That of an agent whose event this is: it is told where the agent works."""
+        return cast("DrivenRun", self.run).session if agent is None else current.get()
+
+    def _was_stopped_at_rest(self, task_end: Line, agent: str | None) -> bool:
+        """Whether a task that ended between two turns did so by an abort, or since time was up.
+
+        All other limits are reached again by themselves.
+        """
+        if agent not in self._resting or task_end["status"] != "limit":
+            return agent in self._resting and task_end["status"] == "aborted"
+        for line in self._drive.tape.ahead(agent):
+            if line["type"] == "limit_reached":
+                return bool(line["limit"] == "seconds")
+            if line["type"] == "agent_end":
+                break
+        # Another agent told it, as it is told once a run.
+        end = self._drive.survey.ends[self._drive.part]
+        return end is not None and end.get("error", "").startswith("the limit seconds of ")
