@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 from runner.engine.event import Event
 from runner.engine.message import as_message
-from runner.engine.session import current
+from runner.engine.session import Session, current
 from runner.log.drive import Drive
 from runner.log.parting import Parting, first_difference, likely_cause
 from runner.log.tape import Line
@@ -162,8 +162,6 @@ class Follower:
             and line["type"] not in ("model_request", "message_update", "run_resume")
         ):
             # No request was made for this answer: the abort came before.
-            self._drive.abort(self._session(agent))
-        if self._drive.was_stopped(following):
             self._drive.abort(self._session(agent))
         if following["type"] == "task_end" and self._was_stopped_at_rest(following, agent):
             # The abort came when the turn was over, or a hook after it was asked.

@@ -51,8 +51,9 @@ def test_time_was_up_in_a_hook_of_an_agent(tmp_path: Path, whose: str) -> None:
     )
     log, _ = recorded(
         tmp_path,
-        "version: 1\nmodel: {provider: scripted, script: [{tool_calls: [{name: sub}]}, {text: x}]}\n"
-        "prompt: Go\ntools: [{agent: ./sub.yaml}]\n" + (limits if whose == "the run's" else ""),
+        "version: 1\nprompt: Go\n"
+        "model: {provider: scripted, script: [{tool_calls: [{name: sub}]}, {text: x}]}\n"
+        "tools: [{agent: ./sub.yaml}]\n" + (limits if whose == "the run's" else ""),
     )
     assert [e["limit"] for _, e in read(log) if e["type"] == "limit_reached"] == ["seconds"]
     holds(log)
