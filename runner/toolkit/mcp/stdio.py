@@ -1,0 +1,128 @@
+"""MCP over a child's pipes: a message a line, as the SDK's sessions take it.
+
+Unlike the SDK's own transport it bounds what a server may say: the length of a line, how many lines
+are no message, and how many messages a second are looked at. What is more waits in the pipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from runner.toolkit.mcp.child import ServerProcess
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+MAX_MESSAGE = 1 << 24
+"""Bytes of one message: an image may be long."""
+_MAX_NOISE = 1 << 20
+"""Bytes of lines that are no message, all together."""
+_BURST = 2000
+"""Messages after which the pace is looked at."""
+_BURST_SECONDS = 0.4
+"""Seconds that so many messages take at least."""
+
+
+class StdioPeer:
+    """A server that is a child, from its start to its end.
+
+    Raises:
+        StartError: if it can't be started.
+    """
+
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
+        self.ended = process.ended
+        self.problem: str | None = None
+        """Why it is talked to no more, where that is its own fault."""
+
+    def last_words(self) -> str:
+        """How it ended, and what it said last on stderr."""
+        said = self._process.stderr.text.strip().splitlines()[-8:]
+        code = self._process.exit_code if self.ended.is_set() else None
+        how = f"it ended with exit code {code}" if code is not None and code >= 0 else ""
+        if code is not None and code < 0:
+            how = f"it was ended by signal {-code}"
+        words = f"it said: {' | '.join(said)}"[-2000:] if said else ""
+        return "; ".join(part for part in (self.problem, how, words) if part)
+
+    def kill(self) -> None:
+        """Make it end now."""
+        self._process.kill()
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
+        """The messages that come and those that go; at the end of this the server is ended."""
+        import anyio
+
+        incoming_end, incoming = anyio.create_memory_object_stream[Any](0)
+        outgoing, outgoing_end = anyio.create_memory_object_stream[Any](0)
+
+        async def read() -> None:
+            async with incoming_end:
+                try:
+                    async for message in self._messages():
+                        await incoming_end.send(message)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    # Nobody listens any more. What it still says must not keep it from its end.
+                    while await self._process.read():
+                        pass
+
+        async def write() -> None:
+            async with outgoing_end:
+                try:
+                    async for message in outgoing_end:
+                        text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                        await self._process.write(text.encode(errors="replace") + b"\n")
+                except OSError:
+                    # A request that can't be sent must not be waited for.
+                    await incoming_end.aclose()
+
+        async with incoming, outgoing, anyio.create_task_group() as group:
+            group.start_soon(read)
+            group.start_soon(write)
+            try:
+                yield incoming, outgoing
+            finally:
+                incoming.close()
+                with anyio.CancelScope(shield=True):
+                    await self._process.end()
+                group.cancel_scope.cancel()
+
+    async def _messages(self) -> AsyncIterator[SessionMessage]:
+        """Its messages; ends where it ends, or says what no server should."""
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+
+        clock = asyncio.get_running_loop().time
+        noise, count, began = 0, 0, clock()
+        async for line in self._lines():
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                noise += len(line)
+                if noise > _MAX_NOISE:
+                    self.problem = f"more than {_MAX_NOISE} bytes on its stdout are no message"
+                    return
+                continue
+            yield SessionMessage(message)
+            count += 1
+            if count % _BURST == 0:
+                await asyncio.sleep(max(began + _BURST_SECONDS - clock(), 0))
+                began = clock()
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        line = bytearray()
+        while data := await self._process.read():
+            head, *rest = data.split(b"\n")
+            line += head
+            for part in rest:
+                if line.strip():
+                    yield bytes(line)
+                line = bytearray(part)
+            if len(line) > MAX_MESSAGE:
+                self.problem = f"it sent a message of more than {MAX_MESSAGE} bytes"
+                return
