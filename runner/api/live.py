@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner import bundled
+from runner.api.tooling import Names as Names
+from runner.api.tooling import ToolEntry as ToolEntry
 from runner.engine.contract import Model, Price, Provider, Retry, Tool
-from runner.error import UsageError, did_you_mean
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
-from runner.spec.model.provider import ModelChoice
-from runner.spec.model.tool import CommandTool, PythonTool, UseTool
+from runner.spec.model.provider import ApiKey, ModelChoice
 from runner.spec.template import Template
+from runner.toolkit.outputs import NAME as OUTPUTS
+from runner.toolkit.outputs import Outputs
 
 if TYPE_CHECKING:
     from runner.engine.hook import Hook, Hooks
@@ -41,6 +41,7 @@ class Live:
         redactor: Is told each secret that becomes known; None where nothing is run.
         yes: Whether all that permissions ask is answered with yes.
         interactive: Whether a person can be asked.
+        read_only: Whether nothing may be changed, whatever a spec says of itself.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Live:
         *,
         yes: bool = False,
         interactive: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._environ = environ
         self.workspace = workspace
@@ -58,6 +60,9 @@ class Live:
         self._yes = yes
         self._terminal: Answer | None = None
         self._interactive = interactive
+        self._read_only = read_only
+        self.outputs = Outputs()
+        """Where outputs are kept that are too long for a model."""
         self._secrets: dict[str, str] = {}
         self._secret_names: set[str] = set()
 
@@ -82,7 +87,9 @@ class Live:
             secret_values=self._secrets.values(),
         )
         kept = {k: v for k, v in added.items() if v not in self._secrets.values()}
-        return own | {k: v for k, v in kept.items() if k not in self._secret_names}
+        kept = {k: v for k, v in kept.items() if k not in self._secret_names}
+        outputs = self.outputs.folder
+        return own | kept | ({OUTPUTS: str(outputs)} if outputs is not None else {})
 
     # --- models -----------------------------------------------------------------------------------
 
@@ -101,7 +108,7 @@ class Live:
         from runner import providers
 
         settings = _settings(loaded, path, choice, names)
-        key = self._key(loaded, f"{path}.api_key", choice, settings.base_url)
+        key = self._key(loaded, path, choice, settings.base_url)
         return model_of(choice, settings.id, providers.create(settings), key)
 
     def _key(
@@ -109,29 +116,45 @@ class Live:
     ) -> Callable[[], Any] | None:
         from runner.providers import keys
 
-        if choice.api_key is None:
-            name = f"{choice.provider} key"
-            source = keys.default_resolver(choice.provider, base_url, self._environ)
-            self._secret_names.update(keys.default_names(choice.provider, base_url))
-        else:
-            config = {k: v for k, v in to_json(choice.api_key).items() if v is not None}
-            name = str(config.get("env", "api_key"))
-            function = None
-            if choice.api_key.python is not None:
-                from runner.python_file import load_callable
-
-                function = load_callable(choice.api_key.python, Path(loaded.folder_of(path)))
-            if choice.api_key.env is not None:
-                self._secret_names.add(choice.api_key.env)
-                self.keep_secret(name, self._environ.get(choice.api_key.env, ""))
-            source = keys.resolver(
-                config,
-                folder=Path(loaded.folder_of(path)),
-                workspace=self.workspace,
-                function=function,
-                environ=self._environ,
-            )
+        if choice.api_key is not None:
+            return self.key_source(loaded, f"{path}.api_key", choice.api_key, "api_key")
+        source = keys.default_resolver(choice.provider, base_url, self._environ)
+        self._secret_names.update(keys.default_names(choice.provider, base_url))
+        name = f"{choice.provider} key"
         return None if source is None else self._remembering(name, source)
+
+    def key_source(self, loaded: Loaded, path: str, given: ApiKey, name: str) -> Callable[[], Any]:
+        """What gives a secret, now or when awaited; each is kept out of all that people read.
+
+        Args:
+            loaded: The spec.
+            path: Where it says where the secret comes from.
+            given: What it says there.
+            name: What the secret is called where its source has no name.
+
+        Raises:
+            UsageError: where Python that it names can't be had.
+        """
+        from runner.providers import keys
+
+        config = {key: value for key, value in to_json(given).items() if value is not None}
+        function = None
+        if given.python is not None:
+            from runner.python_file import load_callable
+
+            function = load_callable(given.python, Path(loaded.folder_of(path)))
+        if given.env is not None:
+            name = given.env
+            self._secret_names.add(name)
+            self.keep_secret(name, self._environ.get(name, ""))
+        source = keys.resolver(
+            config,
+            folder=Path(loaded.folder_of(path)),
+            workspace=self.workspace,
+            function=function,
+            environ=self._environ,
+        )
+        return self._remembering(name, source)
 
     def _remembering(self, name: str, source: Callable[[], Any]) -> Callable[[], Any]:
         """A source of keys of which each key is kept secret before anyone else has it."""
@@ -218,6 +241,25 @@ class Live:
 
     # --- tools ------------------------------------------------------------------------------------
 
+    def is_read_only(self, loaded: Loaded) -> bool:
+        """Whether the tools of a spec may change nothing."""
+        return self._read_only or bool(loaded.spec.read_only)
+
+    @property
+    def ask(self) -> Callable[[str], Awaitable[str]] | None:
+        """Asks who sits at the terminal; None where nobody does."""
+        return self._asked if self._interactive else None
+
+    async def _asked(self, question: str) -> str:
+        from runner.terminal import TERMINAL, visible
+
+        redact = self._redactor.text if self._redactor is not None else str
+        # Each line is marked, so that none can be taken for what pi-run itself asks.
+        lines = visible(redact(question), lines=True).split("\n")
+        return await TERMINAL.ask(
+            "pi-run: the model asks:\n" + "\n".join(f"  | {x}" for x in lines)
+        )
+
     def agent_tool(self, tool: AgentTool) -> Tool:
         """A tool that is an agent: as it is."""
         return tool
@@ -228,62 +270,9 @@ class Live:
         Raises:
             UsageError: where it can't be had, or has no legal name.
         """
-        if isinstance(entry, CommandTool):
-            return self._command(loaded, path, entry, names)
-        if isinstance(entry, PythonTool):
-            from runner.python_file import load_callable
+        from runner.api.tooling import make_tool
 
-            folder = Path(loaded.folder_of(f"{path}.python"))
-            return self._function(load_callable(entry.python, folder), loaded, entry)
-        name = entry if isinstance(entry, str) else entry.use
-        file = bundled.folder("tools") / f"{name}.py"
-        if not name.isidentifier() or not file.is_file():
-            known = did_you_mean(name, bundled.tool_names())
-            raise UsageError(f'there is no built-in tool "{name}"; {known}')
-        from runner.python_file import load_callable
-
-        function = load_callable(f"{file}:{name}", file.parent)
-        if isinstance(entry, str):
-            return self._function(function, loaded, None)
-        if entry.allow is not None:
-            if name != "shell":
-                raise UsageError(f"{name} takes no `allow`; only shell does")
-            function = _narrowed(function, entry.allow)
-        return self._function(function, loaded, entry)
-
-    def _function(
-        self, function: Callable[..., Any], loaded: Loaded, entry: PythonTool | UseTool | None
-    ) -> Tool:
-        from runner.toolkit.python import from_function
-
-        return from_function(
-            function,
-            name=entry.name if entry else None,
-            description=entry.description if entry else None,
-            workspace=self.workspace,
-            environment=lambda: self.child_environment(loaded.folder),
-            **_options(entry),
-        )
-
-    def _command(self, loaded: Loaded, path: str, entry: CommandTool, names: Names) -> Tool:
-        from runner.toolkit.command import CommandTool as Command
-
-        where = loaded.where(f"{path}.command")
-
-        def render(template: str, values: Mapping[str, Any]) -> str:
-            return Template(template, where).render({**names, **values})
-
-        return Command(
-            entry.name,
-            entry.description,
-            entry.parameters,
-            entry.command,
-            render=render,
-            folder=Path(loaded.folder_of(f"{path}.command")),
-            workspace=self.workspace,
-            environment=lambda: self.child_environment(loaded.folder),
-            **_options(entry),
-        )
+        return make_tool(self, loaded, path, entry, names)
 
 
 def model_of(
@@ -303,39 +292,6 @@ def model_of(
 def model_id(path: str, choice: ModelChoice, names: Names) -> str:
     """The id of the model that a spec chose."""
     return Template(choice.id or choice.provider, f"{path}.id").render(names)
-
-
-Names = Mapping[str, Any]
-"""What templates see."""
-ToolEntry = str | UseTool | PythonTool | CommandTool
-
-
-def _narrowed(function: Callable[..., Any], patterns: Sequence[str]) -> Callable[..., Any]:
-    """A tool that runs commands, for only those that fit patterns."""
-
-    @functools.wraps(function)
-    def narrowed(**arguments: Any) -> Any:
-        from runner.engine.contract import ToolResult
-        from runner.hooks.permission import refused_command
-
-        refused = refused_command(arguments["command"], patterns)
-        if refused is not None:
-            return ToolResult(f"Not run: {refused}", is_error=True)
-        return function(**arguments)
-
-    return narrowed
-
-
-def _options(entry: UseTool | PythonTool | CommandTool | None) -> dict[str, Any]:
-    """What an entry says that any tool may say of itself."""
-    if entry is None:
-        return {}
-    given = {
-        "execution": entry.execution,
-        "idempotent": entry.idempotent,
-        "timeout": entry.timeout,
-    }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def _settings(loaded: Loaded, path: str, choice: ModelChoice, names: Names) -> Any:

@@ -19,6 +19,7 @@ from runner.spec.mark import (
     Expression,
     Template,
     Text,
+    Url,
 )
 from runner.spec.model import Input
 from runner.spec.node import (
@@ -68,6 +69,7 @@ class Check:
             EnvironmentName: self._environment_name,
             Expression: self._text,
             Template: self._text,
+            Url: self._url,
         }
         for found in self._found:
             if check := table.get(type(found.mark)):
@@ -230,6 +232,14 @@ class Check:
                 place, _ = _inside(node, line)
                 default = self._loaded.environment_defaults.get(name)
                 self._loaded.environment.append(EnvironmentUse(name, path, place, default))
+
+    def _url(self, found: Found) -> None:
+        """A template like any other, which leads where the spec says."""
+        from runner.spec.url import problem_of
+
+        self._text(found)
+        if problem := problem_of(getattr(found.node, "text", "")):
+            self._fault(found.node.place, found.path, problem)
 
     def _agent(self, found: Found) -> None:
         node = found.node

@@ -54,6 +54,10 @@ class Template(Text):
     """A template; of a list, a map or any JSON, each text in it is one."""
 
 
+class Url(Template):
+    """A template of a URL, of which arguments fill in parts behind its host."""
+
+
 class Expression(Text):
     """An expression, as it could stand between the braces of a template."""
 

@@ -25,6 +25,7 @@ from runner.spec.mark import (
     Schema,
     Target,
     Template,
+    Url,
 )
 from runner.spec.model import Spec
 from runner.spec.model.map import Map
@@ -59,6 +60,7 @@ an error.
 
 _MARKS: dict[type[Mark], str] = {
     Template: "template",
+    Url: "template of a URL",
     Expression: "expression",
     Regex: "regular expression",
     Schema: "JSON Schema",

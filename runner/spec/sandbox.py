@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import StrictUndefined, Undefined, nodes
 from jinja2.exceptions import SecurityError
+from jinja2.filters import do_urlencode
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -138,5 +140,36 @@ def _bounded_range(*args: int) -> range:
     return numbers
 
 
+class _Encoded(str):
+    """Text that is percent-encoded already."""
+
+
+class UrlSandbox(Sandbox):
+    """The same for a part of a URL: what a place comes to stays in the place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finalize = _encoded
+        self.filters["urlencode"] = _url_encoded
+
+
+def _encoded(value: Any) -> str:
+    if isinstance(value, _Encoded):
+        return value
+    if value is None:
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return _Encoded(quote(text, safe="", errors="replace"))
+
+
+def _url_encoded(value: Any) -> str:
+    """As Jinja2's own, but for the slash, which would begin another part of a path."""
+    if isinstance(value, Mapping):
+        return _Encoded(do_urlencode(value))
+    return _encoded(value)
+
+
 SANDBOX = Sandbox()
 """The one environment; it keeps nothing of a template."""
+URL_SANDBOX = UrlSandbox()
+"""That of the parts of URLs."""

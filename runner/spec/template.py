@@ -44,7 +44,7 @@ class Template:
         """
         if is_plain(self.text):
             return self.text
-        with _told(self.where):
+        with told(self.where):
             if self._compiled is None:
                 from runner.spec.sandbox import SANDBOX
 
@@ -87,7 +87,7 @@ class Expression:
         Raises:
             TemplateError: naming the place and the cause.
         """
-        with _told(self.where):
+        with told(self.where):
             from runner.spec.sandbox import SANDBOX, defined
 
             if self._compiled is None:
@@ -141,8 +141,8 @@ def _single_expression(text: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _told(where: str) -> Iterator[None]:
-    """Whatever goes wrong inside, as a `TemplateError` that says where."""
+def told(where: str) -> Iterator[None]:
+    """Tell whatever goes wrong inside as a `TemplateError` that says where."""
     try:
         yield
     except RecursionError:

@@ -19,6 +19,10 @@ class ToolMark:
     name: str | None
     description: str | None
     options: ToolOptions
+    preview: Callable[..., str | None] | None = None
+    """Tells a person what a call would change: a function of the same parameters."""
+    answers: bool = False
+    """Whether its one argument is the agent's answer, of the form that the spec's output has."""
 
 
 @overload
@@ -34,6 +38,9 @@ def tool(
     execution: Literal["parallel", "sequential"] = "parallel",
     idempotent: bool = False,
     timeout: float | None = None,
+    read_only: bool = False,
+    preview: Callable[..., str | None] | None = None,
+    answers: bool = False,
 ) -> Callable[[_F], _F]: ...
 
 
@@ -43,6 +50,8 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
+    preview: Callable[..., str | None] | None = None,
+    answers: bool = False,
     **options: Any,
 ) -> Any:
     """Mark a function as a tool. It stays the function that it is.
@@ -57,13 +66,22 @@ def tool(
         function: The function, where it is used bare.
         name: The name for the model; default: the function's.
         description: For the model; default: the function's docstring, without its sections.
-        options: ``label``, ``execution``, ``idempotent`` and ``timeout``, as in a spec.
+        preview: Tells a person who is asked for a call what it would change: a function of the same
+            parameters, which changes nothing and gives a text, or None where it can't tell.
+        answers: Whether its one argument is the agent's answer: its schema is then that of the
+            spec's ``output``, and the function gives a `ToolResult` with ``answers``.
+        options: ``label``, ``execution``, ``idempotent``, ``timeout`` and ``read_only``, as in a
+            spec.
     """
     if unknown := options.keys() - ToolOptions.__annotations__.keys():
         raise TypeError(f"tool() knows no {', '.join(sorted(unknown))}")
 
     def mark(function: _F) -> _F:
-        setattr(function, _MARK, ToolMark(name, description, cast("ToolOptions", options)))
+        setattr(
+            function,
+            _MARK,
+            ToolMark(name, description, cast("ToolOptions", options), preview, answers),
+        )
         return function
 
     return mark if function is None else mark(function)

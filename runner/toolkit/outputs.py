@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
-import shutil
-import tempfile
 import weakref
 from pathlib import Path
 
@@ -55,6 +52,8 @@ class Outputs:
         if self._kept + len(data) > MAX_KEPT:
             return None
         self._kept += len(data)
+        import hashlib
+
         name = call
         if not _PLAIN.fullmatch(call):
             name = hashlib.sha256(call.encode(errors="replace")).hexdigest()[:16]
@@ -80,6 +79,8 @@ class Outputs:
 
 def _made() -> tuple[Path, int]:
     """A new folder, and the lock that is held in it."""
+    import tempfile
+
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
         lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -90,12 +91,17 @@ def _made() -> tuple[Path, int]:
 
 
 def _remove(folder: Path, lock: int) -> None:
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
 
 
 def _sweep() -> None:
     """Remove what processes left that were killed."""
+    import shutil
+    import tempfile
+
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with contextlib.suppress(OSError):  # another user's, or one that is just being made
             lock = os.open(folder / ".lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -29,6 +29,8 @@ class ToolOptions(TypedDict, total=False):
     """Whether it may be run again when it is unknown whether it ran; default: no."""
     timeout: float | None
     """Seconds after which a call is cancelled; None, the default, for no bound."""
+    read_only: bool
+    """Whether it changes nothing, so that a read-only run may call it; default: no."""
 
 
 class SchemaTool(ABC):
@@ -62,6 +64,7 @@ class SchemaTool(ABC):
         self.execution = options.get("execution", "parallel")
         self.idempotent = options.get("idempotent", False)
         self.timeout = options.get("timeout")
+        self.read_only = options.get("read_only", False)
         if self.execution not in ("parallel", "sequential"):
             raise UsageError(f"{name}: execution is parallel or sequential, not {self.execution!r}")
         if self.timeout is not None and not self.timeout > 0:

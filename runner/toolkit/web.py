@@ -6,13 +6,16 @@ followed by hand, each held against the same rules as the first address.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from runner.engine.contract import ToolResult
+from runner.engine.message import Block
 from runner.toolkit.address import AddressGuard, RefusedAddressError
 from runner.toolkit.inflate import Inflated
 
@@ -26,9 +29,13 @@ MAX_BYTES = 5_000_000
 MAX_REDIRECTS = 5
 MAX_URL = 8_000
 """Characters."""
+MAX_ERROR = 2_000
+"""Characters of what a server says of an error."""
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0
 """As long as nothing may come of an answer."""
+_IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_TEXTS = frozenset(("json", "xml", "javascript", "yaml", "x-yaml", "toml", "x-www-form-urlencoded"))
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _OWN = frozenset(("host", "content-length", "transfer-encoding", "connection", "accept-encoding"))
 """Headers that are the client's own."""
@@ -65,6 +72,47 @@ class WebAnswer:
             return self.body.decode(self.charset or "utf-8-sig", "replace")
         except LookupError:  # a charset that nobody knows
             return self.body.decode("utf-8-sig", "replace")
+
+    def result(self) -> ToolResult:
+        """The answer for a model: an image as one, a page as what a person reads of it, else text.
+
+        An error's status is an error result, with the beginning of what the server said of it.
+        """
+        details: dict[str, Any] = {"status": self.status, "url": self.url}
+        head = f"HTTP {self.status} {self.reason}".rstrip()
+        if self.redirect is not None:
+            where = f"{head}: it redirects to another host, which was not followed: {self.redirect}"
+            return ToolResult(where, details, is_error=True)
+        if self.status < 400 and self.content_type in _IMAGES:
+            if not self.is_whole:
+                return ToolResult(f"The image has more than {len(self.body)} bytes.", details, True)
+            data = base64.b64encode(self.body).decode("ascii")
+            image = {"type": "image", "mime_type": self.content_type, "data": data}
+            return ToolResult([cast("Block", image)], details)
+        if not self._is_text:
+            what = f"{self.content_type or 'of no known type'}, {len(self.body)} bytes"
+            return ToolResult(f"{head}: it is neither text nor an image: {what}", details, True)
+        said = self._readable()
+        if self.status >= 400:
+            return ToolResult(f"{head}\n{said[:MAX_ERROR]}".rstrip(), details, is_error=True)
+        if not self.is_whole:
+            said += f"\n[… the rest of it, beyond {len(self.body)} bytes, was not read …]"
+        return ToolResult(said or head, details)
+
+    def _readable(self) -> str:
+        if self.content_type in ("text/html", "application/xhtml+xml"):
+            from runner.toolkit.html_text import html_text
+
+            return html_text(self.text)
+        return self.text
+
+    @property
+    def _is_text(self) -> bool:
+        kind, _, sort = self.content_type.partition("/")
+        if kind == "text" or sort in _TEXTS or sort.endswith(("+json", "+xml")):
+            return True
+        # Some servers name no type, or none that says anything: such a text has no NUL.
+        return sort in ("", "octet-stream") and b"\0" not in self.body
 
 
 class Web:

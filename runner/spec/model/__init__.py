@@ -200,6 +200,11 @@ class Spec(Map):
     """The extension points."""
     permissions: Permissions | None = None
     """What tools may do; without it, all that the spec gives them."""
+    read_only: bool | None = None
+    """Whether tools that may change something are refused."""
+    sandbox: Literal["none", "bwrap"] | None = None
+    """`bwrap`: `shell`, `python` and commands run by bubblewrap: the workspace alone can be written
+    to, and there is no network."""
     workspace: Text | None = None
     """The folder that file tools and shell stay inside, relative to the current one."""
     limits: Limits = field(default_factory=Limits)
