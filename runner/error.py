@@ -16,6 +16,7 @@ Anything else that escapes is a bug of pi-run, exit code 70.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -168,6 +169,10 @@ class LogError(PiRunError):
     exit_code = 6
 
 
+_ADDRESS = re.compile(r"(<[^<>]*) at 0x[0-9A-Fa-f]*(?=>|\Z)")
+"""Of an object, as Python shows it."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like a wrong one, if one is like it at all."""
     import difflib
@@ -185,8 +190,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line for a person: its message, or its type where that is empty."""
-    text = " ".join(text_of(error).split())
+    """An exception in one line for a person: its message, or its type where that is empty.
+
+    Where in memory an object is that it names is left out: that is another place in each run.
+    """
+    text = _ADDRESS.sub(r"\1", " ".join(text_of(error).split()))
     return text or type(error).__name__
 
 

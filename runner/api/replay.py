@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from runner.log.tape import Tape
 from runner.spec.load import load, load_plan
 from runner.spec.loaded import Loaded
 from runner.spec.node import Source
+from runner.thread import run_in_loop
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     edges = Driven(drive, recording.resolved, live, real)
     plan = plan_of(recording, edges, spec)
     follower = Follower(drive)
-    asyncio.run(follow(recording, drive, follower, plan))
+    run_in_loop(follow(recording, drive, follower, plan))
     recorded = recording.survey.end
     result = Replayed(
         str(log),

@@ -98,6 +98,7 @@ def _examine(
 def _run(spec: str, options: RunOptions, log: Path, interrupts: Any) -> RunResult:
     from runner.api import Control
     from runner.api.doctor import run_into
+    from runner.thread import run_in_loop
 
     async def run() -> RunResult:
         control = Control()
@@ -107,7 +108,7 @@ def _run(spec: str, options: RunOptions, log: Path, interrupts: Any) -> RunResul
         finally:
             interrupts.detach()
 
-    return asyncio.run(run())
+    return run_in_loop(run())
 
 
 def _add(sources: list[Source], first: Path, log: Path) -> None:

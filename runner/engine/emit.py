@@ -54,6 +54,8 @@ class Emitter:
         self.recorded: Callable[[Event, str | None], bool] | None = None
         """Says of each event, and its agent's path, whether a log has it already: it is then
         neither numbered nor handed to anyone. For replays."""
+        self.redactions = 0
+        """How many values were taken out of events."""
         self.seq = first_seq
         """The next event's number."""
         self.on_sink_error: Callable[[Exception], None] | None = None
@@ -84,14 +86,27 @@ class Emitter:
             return None
         if self.recorded is not None and self.recorded(event, path):
             return event
-        if is_delta:
-            if self.redactor is not None and not self._redact_delta(event, path):
-                return None
-        elif self.redactor is not None:
-            if event["type"] == "message_end":
-                self._flush_deltas(event["message"]["id"], path)
-            event = self.redactor.value(event)
+        if self.redactor is not None:
+            if is_delta:
+                if not self._count(self._redact_delta, event, path):
+                    return None
+            else:
+                if event["type"] == "message_end":
+                    self._count(self._flush_deltas, event["message"]["id"], path)
+                event = self.redacted(event)
         return self._deliver(event, path)
+
+    def redacted(self, event: Any) -> Any:
+        """An event as it may be told; what is taken out of it counts."""
+        return event if self.redactor is None else self._count(self.redactor.value, event)
+
+    def _count(self, redact: Callable[..., Any], *args: Any) -> Any:
+        """Redact something of an event. What else is redacted, such as digests, is in no log."""
+        redactor = cast("Redactor", self.redactor)
+        before = redactor.count
+        shown = redact(*args)
+        self.redactions += redactor.count - before
+        return shown
 
     def once(self, what: Hashable) -> bool:
         """Whether something that is told once a run, by whichever agent, was not told yet."""

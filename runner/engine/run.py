@@ -130,10 +130,11 @@ class Run:
         }
         if ending.error is not None:
             end["error"] = ending.error
-        redactor = self._emitter.redactor
-        if redactor is not None and redactor.count:
-            end["redactions"] = redactor.count
-        return end
+        # Before it is told, so that what is taken out of itself counts too.
+        shown: RunEnd = self._emitter.redacted(end)
+        if self._emitter.redactions:
+            shown["redactions"] = self._emitter.redactions
+        return shown
 
     def _log_failed(self, error: Exception) -> None:
         self._log_error = error
