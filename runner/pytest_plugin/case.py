@@ -108,8 +108,8 @@ class Case:
         replayed = self._replayed(log)
         if replayed.difference is not None:
             told = _parting_lines(replayed)
-            more = f"not recorded: it is not the same each time; see pi-run doctor {self._spec}"
-            raise self._failure(f"{more}; {told[0]}", told, [f"log: {log}"])
+            text = f"it is not the same each time; see pi-run doctor {self._spec}"
+            raise self._failure(text, [text, *told], [f"log: {log}"])
         write_whole(target, log.read_bytes())
         log.unlink()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ class LogSnapshotExtension(SingleFileSnapshotExtension):
         except LogError as error:
             yield str(error)
             return
-        yield from diff_lines(found, "snapshot", "received")
+        # Which side is which is said above by syrupy, and pytest shows but eight lines.
+        yield from islice(diff_lines(found, "snapshot", "received"), 2, None)
 
     def delete_snapshots(self, *, snapshot_location: str, snapshot_names: set[str]) -> None:
         """Delete a snapshot that no test uses, unless CI is set."""
