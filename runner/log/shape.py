@@ -13,6 +13,7 @@ from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, i
 from runner.engine import event as events
 from runner.engine.message import Block
 from runner.log.described import by_word, fields, options, tag
+from runner.log.planned import problem as plan_problem
 
 Check = Callable[[Any], str | None]
 """What is wrong with a value: the rest of a sentence that begins with its path. None: nothing."""
@@ -26,6 +27,7 @@ _NAMES = {
     dict: "an object",
     type(None): "null",
 }
+_WITH_PLAN = frozenset(("run_start", "run_resume"))
 
 
 class _Begun(TypedDict):
@@ -40,7 +42,14 @@ def problem(event: Mapping[str, Any]) -> str | None:
     """What is wrong with an event of a known type, with its path; None: nothing."""
     check = _checks().get(event["type"])
     wrong = check(event) if check else None
+    if wrong is None and event["type"] in _WITH_PLAN:
+        wrong = plan_problem(event)
     return f"{event['type']}{wrong}" if wrong else None
+
+
+def is_known(event: Mapping[str, Any]) -> bool:
+    """Whether an event's type is one that this version knows."""
+    return event["type"] in _checks()
 
 
 @cache
