@@ -10,7 +10,7 @@ MAX_FILES = 1_000
 """In one result."""
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, read_only=True)
 def list_files(context: ToolContext, path: str = ".", pattern: str = "*") -> ToolResult:
     """List the files and folders below a folder; a folder ends with a slash.
 

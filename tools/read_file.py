@@ -8,8 +8,8 @@ from runner import ToolContext, ToolResult, tool
 
 MAX_BYTES = 20_000_000
 """Of a file."""
-MAX_CHARS = 50_000
-"""Of one result."""
+MAX_CHARS = 48_000
+"""Of one result: less than all results are cut at, so that its own note stays."""
 IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -18,7 +18,7 @@ IMAGES = {
 """The first bytes of images that models can look at."""
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, read_only=True)
 def read_file(
     path: str, context: ToolContext, offset: int = 1, limit: int | None = None
 ) -> ToolResult:

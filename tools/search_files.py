@@ -19,7 +19,7 @@ SECONDS = 1.0
 """How long the search of one file may take."""
 
 
-@tool(idempotent=True, timeout=60)
+@tool(idempotent=True, read_only=True, timeout=60)
 def search_files(
     pattern: str, context: ToolContext, path: str = ".", files: str = "*"
 ) -> ToolResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from runner.api.live import NATIVE_OUTPUT, Names, ToolEntry
@@ -23,11 +23,13 @@ from runner.spec.model import Task
 from runner.spec.model.message import Message as SpecMessage
 from runner.spec.model.provider import ModelChoice
 from runner.spec.model.tool import AgentTool as AgentEntry
+from runner.spec.model.tool import UseTool
 from runner.spec.template import Expression, Template, render_all
 
 if TYPE_CHECKING:
     from runner.expect import Check
 
+FINISH = "When all is done, give the answer by calling {name}, with no other call beside it."
 INSTRUCTION = "Answer with nothing but one JSON value that fits this JSON Schema:\n{schema}"
 
 
@@ -144,8 +146,13 @@ class Builder:
         system_prompt = spec.system_prompt or ""
         if not literal:
             system_prompt = self.system_prompt(loaded, names)
+        finish = next((name for name, use in _uses(spec.tools) if use == "finish"), None)
+        if finish is not None:
+            native = False
         if schema is not None and not native:
             told = INSTRUCTION.format(schema=json.dumps(schema, ensure_ascii=False))
+            if finish is not None:
+                told = FINISH.format(name=finish)
             system_prompt = f"{system_prompt}\n\n{told}" if system_prompt else told
         return AgentOptions(
             model=self._edges.model(loaded, "model", spec.model, names),
@@ -330,6 +337,15 @@ class Builder:
 
 def _tasks(loaded: Loaded) -> list[Task]:
     return loaded.spec.follow_ups.tasks
+
+
+def _uses(tools: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The built-in tools of a spec: what the model calls each, and which one it is."""
+    for entry in tools:
+        if isinstance(entry, str):
+            yield entry, entry
+        elif isinstance(entry, UseTool):
+            yield entry.name or entry.use, entry.use
 
 
 def _text(template: str, where: str, names: Names) -> str:

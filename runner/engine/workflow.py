@@ -318,9 +318,12 @@ class Workflow:
         self.expected += await hold(session, done.task.expect, finished)
 
     def _answer_text(self, first: int = 0) -> str:
-        """The text of the last answer since a place in the history."""
+        """The text of the last answer since a place in the history.
+
+        A tool that ended the work may have been given the answer, which then is the last word.
+        """
         for message in reversed(self._session.history[first:]):
-            if message["role"] == "assistant":
+            if message["role"] == "assistant" or is_answer(message):
                 return text_of(message["content"])
         return ""
 
@@ -410,6 +413,14 @@ class Workflow:
         """The agent of an iteration, or how that ends where there may be none."""
         scope = self._scope(**self._item(iteration))
         return self._make_agent(lambda: cast("Any", task.agent)(scope), self._session)
+
+
+def is_answer(message: Message) -> bool:
+    """Whether a message is the result of a tool that was given the answer."""
+    if message["role"] != "tool_result" or message["is_error"]:
+        return False
+    details = message.get("details")
+    return isinstance(details, dict) and "answer" in details
 
 
 async def hold(

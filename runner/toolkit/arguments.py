@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from runner.error import UsageError, describe
@@ -74,6 +74,35 @@ class PlainArguments:
     def convert(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """See `Arguments`."""
         return {name: self._converts[name](value) for name, value in arguments.items()}
+
+
+class AnswerArguments:
+    """The one argument of a function that takes the agent's answer.
+
+    An object's properties are the arguments themselves; any other answer is one of its own name.
+    """
+
+    def __init__(self, signature: Signature, output: Mapping[str, Any]) -> None:
+        if len(signature.parameters) != 1:
+            raise UsageError(f"{signature.name}: a tool that answers has one parameter, the answer")
+        self._name = signature.parameters[0].name
+        self._is_object = output.get("type") == "object"
+        self.schema = dict(output)
+        if not self._is_object:
+            # References lead from the top, so what they name has to stand there.
+            moved = {key: output[key] for key in ("$defs", "definitions") if key in output}
+            inner = {key: value for key, value in output.items() if key not in moved}
+            properties = {self._name: inner}
+            self.schema = {"type": "object", "properties": properties, "required": [self._name]}
+            self.schema |= {"additionalProperties": False, **moved}
+
+    def faults(self, arguments: dict[str, Any]) -> Sequence[str]:
+        """None: what fits the schema fits."""
+        return ()
+
+    def convert(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """See `Arguments`."""
+        return {self._name: arguments if self._is_object else arguments[self._name]}
 
 
 class ModelArguments:

@@ -69,7 +69,8 @@ def tool(
         preview: Tells a person who is asked for a call what it would change: a function of the same
             parameters, which changes nothing and gives a text, or None where it can't tell.
         answers: Whether its one argument is the agent's answer: its schema is then that of the
-            spec's ``output``, and the function gives a `ToolResult` with ``answers``.
+            spec's ``output``. It gives a `ToolResult` with ``terminate``, the answer as its text,
+            and ``details`` with a key ``answer``.
         options: ``label``, ``execution``, ``idempotent``, ``timeout`` and ``read_only``, as in a
             spec.
     """

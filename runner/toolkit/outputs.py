@@ -120,6 +120,9 @@ def shortened(result: ToolResult, outputs: Outputs | None, call: str) -> ToolRes
         outputs: Keeps the whole.
         call: What tells the call apart from all others of the run.
     """
+    if result.terminate:
+        # It may be the answer, which a cut would spoil; no model reads it any more.
+        return result
     blocks = result.blocks()
     texts = [block["text"] for block in blocks if block["type"] == "text"]
     if sum(map(len, texts)) <= MAX_CHARS:

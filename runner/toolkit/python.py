@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from runner.engine.contract import Cancellation, ToolResult, Update
-from runner.toolkit.arguments import Arguments, read_arguments
+from runner.toolkit.arguments import AnswerArguments, Arguments, read_arguments
 from runner.toolkit.context import ToolContext
 from runner.toolkit.decorator import mark_of, tool
 from runner.toolkit.result import to_result
@@ -45,6 +45,23 @@ class FunctionTool(SchemaTool):
         """All ways in which arguments don't fit the schema, or else the function's own types."""
         return super().check(arguments) or self._arguments.faults(arguments)
 
+    async def preview(self, arguments: dict[str, Any]) -> str | None:
+        """What a call would change, for a person; None where the function's mark tells nothing."""
+        mark = mark_of(self._function)
+        if mark is None or mark.preview is None:
+            return None
+        from runner.thread import call_in_thread
+
+        tell, values = mark.preview, self._arguments.convert(arguments)
+        if self._context_name is not None:
+            values[self._context_name] = self._call("", lambda _: None, Cancellation())
+        return await call_in_thread(lambda: tell(**values), f"preview of {self.name}")
+
+    def _call(
+        self, tool_call_id: str, on_update: Update, cancellation: Cancellation
+    ) -> ToolContext:
+        return ToolContext(tool_call_id, self.name, self._surroundings, on_update, cancellation)
+
     async def execute(
         self,
         tool_call_id: str,
@@ -58,9 +75,7 @@ class FunctionTool(SchemaTool):
 
         values = self._arguments.convert(params)
         if self._context_name is not None:
-            values[self._context_name] = ToolContext(
-                tool_call_id, self.name, self._surroundings, on_update, cancellation
-            )
+            values[self._context_name] = self._call(tool_call_id, on_update, cancellation)
         if self._is_async:
             return to_result(await await_safely(self._function(**values)))
         # One that can see that it is to stop is given the time to say what it has.
@@ -100,12 +115,16 @@ def from_function(
         name = name or mark.name
         description = mark.description if description is None else description
         options = {**mark.options, **options}
+    around = surroundings or Surroundings(workspace or Path.cwd(), environment)
+    arguments = read_arguments(signature)
+    if mark is not None and mark.answers and around.output_schema is not None:
+        arguments = AnswerArguments(signature, around.output_schema)
     return FunctionTool(
         function,
         signature,
-        read_arguments(signature),
+        arguments,
         name or signature.name,
         description if description is not None else signature.text,
-        surroundings or Surroundings(workspace or Path.cwd(), environment),
+        around,
         **options,
     )

@@ -144,7 +144,7 @@ KEYS = {
     ),
     "tool of two kinds": (
         'tools: [{use: shell, python: "json:dumps"}]',
-        's.yaml:3:22: tools[0].python: it can\'t stand beside "use"; one of use, python, command '
+        's.yaml:3:22: tools[0].python: it can\'t stand beside "use"; one of use, python, command, http '
         "or agent is needed",
     ),
     "hook of two kinds": (
