@@ -36,9 +36,14 @@ def broken(events: Iterable[Event]) -> list[str]:
 
 
 class Invariants:
-    """Holds the events of a run, or of an agent alone, against what holds of all of them."""
+    """Holds the events of a run, or of an agent alone, against what holds of all of them.
 
-    def __init__(self) -> None:
+    Args:
+        are_read: Whether the events come from a log that is read, so that each by itself is well.
+    """
+
+    def __init__(self, *, are_read: bool = False) -> None:
+        self._are_read = are_read
         self._agents: dict[str, _Agent] = {}
         self._running: set[str] = set()
         self._seq = 0
@@ -51,7 +56,7 @@ class Invariants:
     def see(self, event: Event) -> list[str]:
         """Take the next event; gives what it breaks."""
         path = str(event.get("agent", "main"))
-        if wrong := problem(event):
+        if not self._are_read and (wrong := problem(event)):
             self._seq += 1
             return [f"{self._seq - 1} {path}: {wrong}"]
         agent = self._agents.get(path)
@@ -78,12 +83,27 @@ class Invariants:
     def _see_agents(self, event: Event, path: str, agent: _Agent) -> None:
         if event["type"] == "agent_start":
             self._running.add(path)
+            self._hold_agents_below(path.rpartition("/")[0], agent)
         elif event["type"] == "agent_end":
             self._running.discard(path)
             below = sorted(one for one in self._running if one.startswith(path + "/"))
             agent.expect(not below, f"it ends before {', '.join(below)}")
             if self._is_run:
                 agent.hold_queues(event["queued"])
+        elif event["type"] in ("task_end", "tool_execution_end"):
+            self._hold_agents_below(path, agent)
+
+    def _hold_agents_below(self, path: str, agent: _Agent) -> None:
+        """An agent works within a call or a task of the one above it."""
+        above = self._agents.get(path)
+        if above is None:
+            return
+        depth = path.count("/") + 1
+        below = [one for one in self._running if one.startswith(path + "/")]
+        direct = sorted(one for one in below if one.count("/") == depth)
+        agent.expect(
+            len(direct) <= above.at_work, f"{', '.join(direct)} run in {above.at_work} calls"
+        )
 
     def _see_run(self, event: Event, agent: _Agent) -> None:
         """What holds of the run as a whole."""
@@ -96,6 +116,9 @@ class Invariants:
         if kind == "run_start":
             agent.expect(self._seq == 0, "it is not the first")
             self._is_run = True
+        elif kind == "run_resume":
+            for one in self._agents.values():
+                one.waits = False
         elif kind == "turn_start":
             self._turns += 1
         elif kind == "tool_execution_start":
@@ -124,7 +147,7 @@ class Invariants:
 def _codes(status: Any) -> Sequence[int]:
     """The exit codes of a run that ended with some status."""
     if status == "aborted":
-        return (exit_code("aborted"), exit_code("aborted", 2), exit_code("aborted", 15))
+        return tuple(exit_code("aborted", signal) for signal in (None, 2, 13, 15))
     return (exit_code(status), BUG) if status == "error" else (exit_code(status),)
 
 
@@ -136,6 +159,8 @@ class _Agent:
         self._running = False
         self._turn: int | None = None
         self._last_turn = 0
+        self.waits = False
+        """Whether a request was made of which nothing came so far."""
         self._message: str | None = None
         self._last_id: int | None = None
         self._deltas: dict[int, list[Event]] = {}
@@ -158,6 +183,13 @@ class _Agent:
         """Note what doesn't hold."""
         if not holds:
             self._wrong.append(text)
+
+    @property
+    def at_work(self) -> int:
+        """How many agents may work below this one: one in each call, or in each task."""
+        if self._turn is not None:
+            return len(self._begun) - len(self._done)
+        return self._tasks.total()
 
     def take_wrong(self) -> list[str]:
         """What doesn't hold, since the last time."""
@@ -204,7 +236,12 @@ class _Agent:
 
     def on_model_request(self, event: Event) -> None:
         self.expect(self._turn is not None and self._message is None, "a request out of place")
+        self.expect(not self.waits, "a request is made, and nothing came of the one before")
         self._expect_answered("a request is made")
+        self.waits = True
+
+    def on_model_retry(self, event: Event) -> None:
+        self.waits = False
 
     def on_message_start(self, event: Event) -> None:
         message = event["message"]
@@ -234,6 +271,7 @@ class _Agent:
             self._queued[key] -= 1
 
     def _answer(self, message: Event) -> None:
+        self.waits = False
         whole = [block for block in message["content"] if block["type"] in _TOLD]
         runs = message["stop_reason"] not in ("error", "aborted")
         calls = [block["id"] for block in whole if block["type"] == "tool_call"]

@@ -82,12 +82,29 @@ class Survey:
 
     def close(self) -> None:
         """All lines were seen."""
+        self.finished, self.not_started = self._calls_so_far()
+
+    def going_on(self) -> dict[str, Any]:
+        """What a ``run_resume`` says that stands here, but for what became of the open calls."""
+        finished, not_started = self._calls_so_far()
+        return {
+            "at_seq": self.lines - 1,
+            "reason": "killed" if self.end is None else self.end["status"],
+            "kept": finished,
+            "not_started": not_started if self.end is None else [],
+        }
+
+    def _calls_so_far(self) -> tuple[list[str], list[str]]:
+        """Of the calls of the last open turns: those that have an end, those without a start."""
+        finished: list[str] = []
+        not_started: list[str] = []
         for agent, asked in self._asked.items():
             ended = self._ended.get(agent, [])
-            self.finished += ended
-            self.not_started += [
+            finished += ended
+            not_started += [
                 call for call in asked if call not in ended and call not in self.open_calls
             ]
+        return finished, not_started
 
 
 def survey(lines: Iterable[Line]) -> Survey:
