@@ -115,7 +115,7 @@ class Driven:
             check = self._live.command_check(loaded, path, argv, names)
 
         async def recorded(finished: Finished) -> Verdict:
-            line = self._drive.tape.next(current.get().path)
+            line = self._drive.tape.coming(current.get().path)
             if line is None and check is not None:
                 return await check(finished)
             if line is None or line["type"] != "expectation":
@@ -225,14 +225,14 @@ class Driven:
 
     def _raise_failure(self, point: str, hook: Hook) -> None:
         """Fail, where the log says that the hook failed."""
-        line = self._drive.tape.next(current.get().path)
+        line = self._drive.tape.coming(current.get().path)
         if line is not None and line["type"] == "hook_decision" and line["hook"] == point:
             hook.on_error = line.get("on_error")
             raise PiRunError(line.get("reason", ""))
 
     def _decided(self, point: str, hook: Hook, call_id: str, call: Any) -> Any:
         """What the log says that a hook decided of a call; nothing where it let it pass."""
-        line = self._drive.tape.next(current.get().path)
+        line = self._drive.tape.coming(current.get().path)
         if (
             line is None
             or line["type"] != "hook_decision"

@@ -355,7 +355,14 @@ class Interrupted(Exception):  # noqa: N818 - nothing failed: what was being don
     """Raised by a recorded stream that breaks off where the run was killed.
 
     What came of the answer is closed as aborted, and the model is asked again.
+
+    Attributes:
+        begun: Whether the answer had begun, though nothing came of it yet.
     """
+
+    def __init__(self, begun: bool = False) -> None:
+        super().__init__()
+        self.begun = begun
 
 
 class Clock:

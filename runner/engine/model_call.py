@@ -54,7 +54,7 @@ async def call_model(session: Session) -> AssistantMessage:
                 return call.end()
             if isinstance(error, Interrupted):
                 session.requests[place] -= 1
-                if call.begun:
+                if call.begun or error.begun:
                     call.end(aborted=True)
                 own_attempt -= 1
                 continue

@@ -74,6 +74,8 @@ class Workflow:
         self._reviewed = plan.output is None
         self._cut: tuple[Task, int] | None = None
         """The iteration that ended before it was done: taken up again if the run goes on."""
+        self._cut_round: _Round | None = None
+        """That iteration as it was, where it is one of this conversation."""
         self._due: tuple[Task, int] | None = None
         """The iteration that comes next, where its task has begun."""
         self._agents: dict[int, TaskAgent] = {}
@@ -110,7 +112,11 @@ class Workflow:
         """Go on with an iteration that was cut: its prompts are in the history already."""
         self._cut = None
         if task.agent is None:
-            self._start(task, iteration)
+            goes_on, before = self._start(task, iteration), self._cut_round
+            if before is not None:
+                # What was said and used before the end counts: perhaps all of it was.
+                goes_on.first_message, goes_on.began = before.first_message, before.began
+                goes_on.started = before.started
             return ()
         ending = await self._run_agents(task, iteration)
         return await self._next_task() if ending is None else ending
@@ -150,6 +156,7 @@ class Workflow:
         if self._round is not None:
             if ending.status != "ok":
                 self._cut = self._round.task, self._round.iteration
+                self._cut_round = self._round
             await self._close(self._round, ending.status, last=True)
         self._sum()
         return ending

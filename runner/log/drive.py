@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from runner.engine.contract import (
@@ -36,6 +37,20 @@ UNKNOWN = (
 )
 
 
+@dataclass(slots=True)
+class NextAnswer:
+    """An answer as it stands in a log."""
+
+    deltas: list[Line] = field(default_factory=list)
+    begun: bool = False
+    """Whether its ``message_start`` is there."""
+    end: Line | None = None
+    """Its ``message_end``, or the ``model_retry`` of one that failed before it began; None where
+    the run was killed before that."""
+    after: Line | None = None
+    """The line after that."""
+
+
 class Drive:
     """A tape, and what is known of the log as a whole."""
 
@@ -55,7 +70,7 @@ class Drive:
 
     def at_end(self, agent: str | None) -> bool:
         """Whether an agent has no more lines."""
-        return self.tape.next(agent) is None
+        return self.tape.coming(agent) is None
 
     def abort(self, session: Session) -> None:
         """End a run, or an agent, as its log says that it was."""
@@ -68,18 +83,18 @@ class Drive:
             )
 
     def refusal(self, session: Session) -> list[str]:
-        """Why the call that an agent just began was not run, if its tool refused its arguments.
-
-        Where the run was stopped before the call was run, so it is now.
-        """
-        line = self.tape.next(session.path)
+        """Why the call that an agent just began was not run, if its tool refused its arguments."""
+        line = self.tape.coming(session.path)
         if line is None or line["type"] != "tool_execution_end" or not line["is_error"]:
             return []
-        text = "".join(block.get("text", "") for block in line["result"]["content"])
-        if text == not_run(line.get("stopped")):
-            self.abort(session)
-        head, *reasons = text.split("\n- ")
+        head, *reasons = _text(line).split("\n- ")
         return reasons if head == UNFIT else []
+
+    def was_stopped(self, line: Line) -> bool:
+        """Whether a line tells of a call that was not begun, since its run was stopped by then."""
+        if line["type"] != "tool_execution_end" or "stopped" not in line:
+            return False
+        return _text(line) == not_run(line["stopped"])
 
     def _local_end(self, session: Session) -> Ending | None:
         """The time limit of an agent of its own, where that ended it."""
@@ -104,27 +119,32 @@ class Drive:
 
     # --- an answer --------------------------------------------------------------------------------
 
-    def answer(self, agent: str | None) -> tuple[list[Line], Line | None, Line | None]:
-        """The deltas of an agent's next answer, the line that ends it, and the line after that.
-
-        The line that ends it is its ``message_end``, or the ``model_retry`` of one that failed
-        before it began; None where the log breaks off.
-        """
-        deltas: list[Line] = []
+    def answer(self, agent: str | None) -> NextAnswer:
+        """What the log says of an agent's next answer."""
+        answer = NextAnswer()
         lines = self.tape.ahead(agent)
         for line in lines:
             match line["type"]:
+                case "message_start":
+                    answer.begun = True
                 case "message_update":
-                    deltas.append(line)
+                    answer.deltas.append(line)
                 case "message_end" if line["message"]["role"] == "assistant":
-                    return deltas, line, _after(lines)
+                    answer.end, answer.after = line, _after(lines)
+                    break
                 case "model_retry":
-                    return deltas, line, _after(lines)
-                case "message_start" | "message_queued":
+                    answer.end, answer.after = line, _after(lines)
+                    break
+                case "message_queued":
                     continue
                 case _:
                     break
-        return deltas, None, None
+        return answer
+
+
+def _text(end: Line) -> str:
+    """The text of a call's result."""
+    return "".join(block.get("text", "") for block in end["result"]["content"])
 
 
 def _after(lines: Iterator[Line]) -> Line | None:
@@ -149,16 +169,19 @@ class RecordedProvider:
         """Play the answer that was recorded; see `Provider.stream`."""
         session = current.get()
         if self._drive.at_end(session.path) and self._live is not None:
+            if self._drive.tape.breaks_off_after(session.path, "model_request"):
+                raise Interrupted  # that request is in the log; the one made now is to be, too
             async for event in self._live.stream(request):
                 yield event
             return
-        deltas, end, after = self._drive.answer(session.path)
+        answer = self._drive.answer(session.path)
+        end = answer.end
         told: dict[int, list[str]] = {}
-        for line in deltas:
+        for line in answer.deltas:
             for event in delta_events(line["delta"], told):
                 yield event
         if end is None:
-            raise Interrupted
+            raise Interrupted(answer.begun)
         if end["type"] == "model_retry":
             raise ProviderError(
                 end["error"],
@@ -169,7 +192,7 @@ class RecordedProvider:
         message = end["message"]
         for event in rest_events(message, told):
             yield event
-        yield await self._stop(session, message, after)
+        yield await self._stop(session, message, answer.after)
 
     async def _stop(self, session: Session, message: Line, after: Line | None) -> Stop:
         reason = message["stop_reason"]
@@ -177,8 +200,10 @@ class RecordedProvider:
             raise fault_of(message["error"], after)
         if reason != "aborted":
             return Stop(reason, bool(message.get("paused")))
-        if after is not None and after["type"] in ("model_request", "message_start"):
-            raise Interrupted  # killed there, and resumed later: the model was asked again
+        broke_off = after is None and self._drive.survey.end is None
+        if broke_off or (after is not None and after["type"] in ("model_request", "message_start")):
+            # Killed there, and resumed later: the model was asked again.
+            raise Interrupted(begun=True)
         end = self._drive.survey.ends[min(self._drive.part, len(self._drive.survey.ends) - 1)]
         if end is not None and end.get("error") == SELF_ABORTED:
             return Stop("aborted")

@@ -142,7 +142,7 @@ class Follower:
 
     def _look_ahead(self, line: Line, agent: str | None) -> None:
         """Do what came from outside, now that its place has come."""
-        following = self._drive.tape.next(agent)
+        following = self._drive.tape.coming(agent)
         if following is None or self.run is None:
             return
         if following["type"] == "message_queued" and agent is None:
@@ -162,6 +162,8 @@ class Follower:
             and line["type"] not in ("model_request", "message_update", "run_resume")
         ):
             # No request was made for this answer: the abort came before.
+            self._drive.abort(self._session(agent))
+        if self._drive.was_stopped(following):
             self._drive.abort(self._session(agent))
         if following["type"] == "task_end" and self._was_stopped_at_rest(following, agent):
             # The abort came when the turn was over, or a hook after it was asked.

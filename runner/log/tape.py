@@ -30,6 +30,7 @@ class Tape:
         self._waiting: dict[str | None, deque[Line]] = defaultdict(deque)
         self._turns: list[asyncio.Future[None]] = []
         self._taken = 0
+        self._last: dict[str | None, str] = {}
         self.ended = False
         """Whether all lines were read."""
         self.released = False
@@ -46,8 +47,12 @@ class Tape:
             self._read()
         return lines[0] if lines else None
 
+    def coming(self, agent: str | None) -> Line | None:
+        """The next line of an agent that tells what it did: where resumes were is passed over."""
+        return next(self.ahead(agent), None)
+
     def ahead(self, agent: str | None) -> Iterator[Line]:
-        """The lines of an agent that were not taken, in order."""
+        """The lines of an agent that were not taken, in order, but for where resumes were."""
         place = 0
         lines = self._waiting[agent]
         while True:
@@ -55,16 +60,22 @@ class Tape:
                 self._read()
             if place >= len(lines):
                 return
-            yield lines[place]
+            if lines[place]["type"] != "run_resume":
+                yield lines[place]
             place += 1
 
     def take(self, agent: str | None) -> Line:
         """Take the next line of an agent."""
         line = self._waiting[agent].popleft()
+        self._last[agent] = line["type"]
         self._taken += 1
         self.t = max(self.t, line.get("t", 0.0))
         self._wake()
         return line
+
+    def breaks_off_after(self, agent: str | None, kind: str) -> bool:
+        """Whether the last line of an agent is of this type. It is said once."""
+        return self.coming(agent) is None and self._last.pop(agent, None) == kind
 
     def cut(self) -> None:
         """Forget all lines that were not taken: the tape ends here."""
@@ -81,7 +92,7 @@ class Tape:
     async def until(self, agent: str | None, mine: Callable[[Line], bool]) -> Line | None:
         """Wait until an agent's next line is one's own. None: there is none, or it won't come."""
         while not self.released:
-            line = self.next(agent)
+            line = self.coming(agent)
             if line is None or mine(line):
                 return line
             taken = self._taken
