@@ -59,7 +59,8 @@ def blocks(page: Path) -> list[Block]:
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment of someone who tries an example in an empty folder, without progress."""
     monkeypatch.chdir(tmp_path)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PI_RUN_", "GITHUB_"))}
+    ours = ("PI_RUN_", "GITHUB_", "PYTEST_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     return {**kept, **dict.fromkeys(KEYS, "a-key"), "PATH": path, "PI_RUN_QUIET": "1"}
 
