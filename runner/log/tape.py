@@ -11,6 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from runner.log.shape import is_known
+
 Line = dict[str, Any]
 
 PATIENCE = 0.5
@@ -29,7 +31,8 @@ class Tape:
         self._lines = iter(lines)
         self._waiting: dict[str | None, deque[Line]] = defaultdict(deque)
         self._turns: list[asyncio.Future[None]] = []
-        self._taken = 0
+        self.taken = 0
+        """How many lines were taken."""
         self._last: dict[str | None, str] = {}
         self.ended = False
         """Whether all lines were read."""
@@ -68,7 +71,7 @@ class Tape:
         """Take the next line of an agent."""
         line = self._waiting[agent].popleft()
         self._last[agent] = line["type"]
-        self._taken += 1
+        self.taken += 1
         self.t = max(self.t, line.get("t", 0.0))
         self._wake()
         return line
@@ -95,18 +98,25 @@ class Tape:
             line = self.coming(agent)
             if line is None or mine(line):
                 return line
-            taken = self._taken
+            taken = self.taken
             turn = asyncio.get_running_loop().create_future()
             self._turns.append(turn)
             await asyncio.wait({turn}, timeout=PATIENCE)
-            if taken == self._taken and not self.busy and not self.released:
+            if taken == self.taken and not self.busy and not self.released:
                 return None
         return None
 
+    def read_all(self) -> None:
+        """Read on to the end of the log, whether someone wants it or not."""
+        while not self.ended:
+            self._read()
+
     def _read(self) -> None:
         for line in self._lines:
-            self._waiting[line.get("agent")].append(line)
-            return
+            # What a newer version tells besides is no part of this one's run.
+            if is_known(line):
+                self._waiting[line.get("agent")].append(line)
+                return
         self.ended = True
 
     def _wake(self) -> None:
