@@ -22,6 +22,7 @@ from runner.log.read import Warn, read
 from runner.log.redact import LogRedactor
 from runner.log.survey import Survey, survey
 from runner.log.tape import Tape
+from runner.log.whole import Wholeness
 from runner.spec.load import load, load_plan
 from runner.spec.loaded import Loaded
 from runner.spec.node import Source
@@ -146,7 +147,8 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
         SpecError: with all that is wrong with the changed spec.
     """
     recording = Recording(log)
-    drive = Drive(recording.tape(), recording.survey)
+    wholeness = Wholeness()
+    drive = Drive(recording.tape(wholeness.see), recording.survey)
     drive.timers = "tools" in real
     live = None
     if real:
@@ -159,7 +161,7 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     result = Replayed(
         str(log),
         recorded["status"] if recorded is not None else None,
-        follower.difference,
+        follower.difference or _misfit(drive.tape, wholeness),
         recording.survey.lines,
         recording.warnings,
     )
@@ -167,6 +169,25 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     if difference is not None and difference.cause.startswith("the system prompt"):
         result.prompts = recording.plan.get("system_prompt", ""), plan.options.system_prompt
     return result
+
+
+def _misfit(tape: Tape, wholeness: Wholeness) -> Parting | None:
+    """The first line that does not fit the others, though the run came out as its own line says."""
+    tape.read_all()
+    misfit = wholeness.misfit
+    if misfit is None:
+        return None
+    line = misfit.line
+    return Parting(
+        line["seq"],
+        line.get("agent"),
+        wholeness.turn,
+        line["type"],
+        misfit.path,
+        misfit.recorded,
+        misfit.fitting,
+        misfit.why,
+    )
 
 
 def _todays(recording: Recording) -> dict[str, str]:
