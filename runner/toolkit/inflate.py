@@ -30,6 +30,8 @@ class Inflated:
         self._coding = coding
         self._limit = limit
         self._packed = 0
+        self._start = b""
+        """What came of a body in one of the two formats of ``deflate``, until it is clear which."""
         self._unpack = None if coding in ("", "identity") else self._new(b"")
 
     def feed(self, piece: bytes) -> bool:
@@ -39,8 +41,13 @@ class Inflated:
             self.is_cut = True
         elif self._unpack is None:
             self._keep(piece)
-        else:
+        elif self._coding != "deflate" or self._packed - len(piece) >= 2:
             self._inflate(piece)
+        else:
+            self._start += piece
+            if len(self._start) >= 2:
+                self._unpack = self._new(self._start)
+                self._inflate(self._start)
         return not self.is_cut
 
     def _keep(self, data: bytes) -> None:
@@ -51,8 +58,6 @@ class Inflated:
     def _inflate(self, piece: bytes) -> None:
         while piece and not self.is_cut:
             assert self._unpack is not None
-            if self._coding == "deflate" and not self.data and self._packed == len(piece):
-                self._unpack = self._new(piece)
             try:
                 got = self._unpack.decompress(piece, self._limit - len(self.data) + 1)
             except zlib.error as error:
