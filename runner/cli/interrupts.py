@@ -5,9 +5,37 @@ from __future__ import annotations
 import os
 import signal
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Protocol
+
+
+class Stopped(BaseException):
+    """A signal that ends what a command does; its number stands in `number`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """Raise SIGINT, SIGTERM and SIGHUP as `Stopped`, for what has nothing to bring to an end."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Abortable(Protocol):

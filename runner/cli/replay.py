@@ -18,6 +18,7 @@ Examples:
   pi-run replay last
   pi-run replay run.jsonl --spec triage.yaml
   pi-run replay run.jsonl --from-turn 3 --override call_2=other.txt
+  pi-run replay run.jsonl --print --speed 2
 
 \b
 LOG is a path, a run's id or the beginning of one, or `last`.
@@ -41,6 +42,13 @@ Exit codes: 0 all as recorded, 1 it differs, 6 the log can't be read.""",
     help="In a fork: give a message or a call's result another content first.",
 )
 @click.option("--log", "fork_log", metavar="PATH", help="The fork's own log.")
+@click.option("--print", "shows", is_flag=True, help="Show it as it looked, and run nothing.")
+@click.option(
+    "--speed",
+    metavar="N",
+    type=click.FloatRange(0),
+    help="With --print: in its own time, N times as fast. By default at once.",
+)
 @click.option(
     "--format",
     "form",
@@ -49,17 +57,41 @@ Exit codes: 0 all as recorded, 1 it differs, 6 the log can't be read.""",
     envvar="PI_RUN_FORMAT",
     help="What stdout gets.",
 )
+@click.option("--no-color", is_flag=True, help="Use no colour. NO_COLOR does the same.")
+@click.option("--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj
 def command(streams: Streams, /, log: str, **flags: Any) -> int:
     """Run a log again, with no network and no tool, and compare every event."""
     from runner.log.find import find
 
-    path = find(log)
+    _refuse_what_does_not_fit(flags)
+    path = str(find(log))
+    if flags["shows"]:
+        from runner.cli.playback import play
+
+        speed, color = flags["speed"] or 0.0, not flags["no_color"]
+        return play(streams, path, speed=speed, quiet=flags["quiet"], color=color)
     if flags["from_turn"] is not None:
-        return _fork(streams, str(path), flags)
-    if flags["overrides"] or flags["fork_log"]:
+        return _fork(streams, path, flags)
+    return _replay(streams, path, flags)
+
+
+def _refuse_what_does_not_fit(flags: dict[str, Any]) -> None:
+    """Refuse options that would have no effect.
+
+    Raises:
+        UsageError: for the first of them.
+    """
+    if flags["shows"]:
+        runs = ("spec", "real", "from_turn", "overrides", "fork_log")
+        if any(flags[name] for name in runs):
+            raise UsageError("--print runs nothing; leave what it is to run with out")
+        if flags["form"] != "text":
+            raise UsageError("--print shows text; pi-run show LOG --format json gives the events")
+    elif flags["speed"] is not None:
+        raise UsageError("--speed is that of --print; add --print")
+    if flags["from_turn"] is None and (flags["overrides"] or flags["fork_log"]):
         raise UsageError("--override and --log belong to a fork; add --from-turn N")
-    return _replay(streams, str(path), flags)
 
 
 def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
@@ -68,10 +100,11 @@ def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
     from runner.views.replay import parting_json, parting_lines
 
     result = replay(path, spec=flags["spec"], real=flags["real"])
-    for warning in result.warnings:
+    told = [] if flags["quiet"] else result.warnings
+    if result.status is None and not flags["quiet"]:
+        told.append(f"{path}: the log breaks off before its run ended: replayed that far")
+    for warning in told:
         streams.say(f"pi-run: {warning}")
-    if result.status is None:
-        streams.say(f"pi-run: {path}: the log breaks off before its run ended: replayed that far")
     parting = result.difference
     if flags["form"] == "json":
         streams.line(
@@ -86,7 +119,7 @@ def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
         )
     elif parting is not None:
         streams.result("\n".join([f"{path}:", *parting_lines(parting, result.prompts)]))
-    if parting is None:
+    if parting is None and not flags["quiet"]:
         ended = f", and the run ended as {result.status}" if result.status else ""
         streams.say(f"{path}: {result.lines} events as recorded{ended}")
     return 0 if parting is None else 1
@@ -103,5 +136,6 @@ def _fork(streams: Streams, path: str, flags: dict[str, Any]) -> int:
             raise UsageError(f"--override {item}: write ID=FILE")
         overrides[name] = file
     options = ForkOptions(flags["from_turn"], overrides, flags["spec"], flags["fork_log"])
-    wanted = Wanted(flags["form"], 1, 1.0, None, color=True, quiet=False)
+    color, quiet = not flags["no_color"], flags["quiet"]
+    wanted = Wanted(flags["form"], 1, 1.0, None, color=color, quiet=quiet)
     return Runs(streams, wanted).go_on(Fork(path, options), path)

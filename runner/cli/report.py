@@ -12,7 +12,7 @@ from runner.error import Fault
 from runner.views.ci import CaseResult
 from runner.views.text import totals
 
-_NO_TEXT = frozenset((2, 3, 6, 70))
+NO_TEXT = frozenset((2, 3, 6, 70))
 """Exit codes with which stdout stays empty in the text format."""
 
 
@@ -48,7 +48,7 @@ def sentence(fault: Fault) -> str:
 
 def final_text(result: RunResult) -> str:
     """What stdout gets of one run in the text format."""
-    return "" if result.exit_code in _NO_TEXT else result.text
+    return "" if result.exit_code in NO_TEXT else result.text
 
 
 def result_line(title: str, result: RunResult) -> str:

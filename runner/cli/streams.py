@@ -126,6 +126,13 @@ class Streams:
             return error
         return LogError(f"stdout: {error.strerror}; the result could not be written")
 
+    def wait(self, seconds: float) -> bool:
+        """Wait while there is who reads stdout; gives whether there is."""
+        poll = select.poll()
+        poll.register(self._result, 0)
+        self.closed = self.closed or bool(poll.poll(seconds * 1000))
+        return not self.closed
+
     def say(self, text: str) -> None:
         """Tell a person something on stderr, on lines of its own, its control codes shown."""
         text = visible(text)

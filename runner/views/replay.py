@@ -1,7 +1,9 @@
-"""What a replay came to, as text and as JSON."""
+"""What a replay came to, as text and as JSON, and the time of a log that is shown again."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from runner.json_text import line
@@ -57,3 +59,47 @@ def parting_json(parting: Parting) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     text = line(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+LONGEST_WAIT = 60.0
+"""Seconds that are waited at once: a log may say any time."""
+
+
+class Pace:
+    """The time of a log, passing again.
+
+    Args:
+        speed: How fast, 1 as it was; 0: no time passes between events.
+        wait: Waits so many seconds, and says whether to go on.
+        clock: Seconds of real time.
+    """
+
+    def __init__(
+        self,
+        speed: float,
+        wait: Callable[[float], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._speed = speed
+        self._wait = wait
+        self._clock = clock
+        self._began = clock()
+        self._t = 0.0
+
+    def reach(self, event: Mapping[str, Any]) -> bool:
+        """Wait until it is an event's time; gives whether to go on."""
+        # One in canonical form has no time.
+        t = max(self._t, event.get("t", 0.0))
+        if self._speed:
+            due = self._began + t / self._speed
+            while (left := due - self._clock()) > 0:
+                if not self._wait(min(left, LONGEST_WAIT)):
+                    return False
+        self._t = t
+        return True
+
+    def now(self) -> float:
+        """The log's time, in seconds since its run's start."""
+        if not self._speed:
+            return self._t
+        return max(self._t, (self._clock() - self._began) * self._speed)
