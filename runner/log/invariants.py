@@ -22,6 +22,10 @@ Event = Mapping[str, Any]
 
 _HEAD = ("seq", "t", "agent", "type")
 _MESSAGE_ID = re.compile(r"m([1-9]\d*)")
+_SIGNALS = {
+    exit_code("aborted", 2): "it was interrupted",
+    exit_code("aborted", 15): "it was terminated",
+}
 _EMPTY_ANSWER = {"id", "role", "provider", "model"}
 
 
@@ -49,6 +53,8 @@ class Invariants:
         self._seq = 0
         self._is_run = False
         self._ended = False
+        self._limited = False
+        """Whether a limit was reached since the run began, or went on."""
         self._turns = 0
         self._calls = 0
         self._usage = no_usage()
@@ -117,17 +123,23 @@ class Invariants:
             agent.expect(self._seq == 0, "it is not the first")
             self._is_run = True
         elif kind == "run_resume":
+            self._limited = False
             for one in self._agents.values():
-                one.waits = False
+                one.waits, one.stopped_by = False, None
         elif kind == "turn_start":
             self._turns += 1
         elif kind == "tool_execution_start":
             self._calls += 1
         elif kind == "message_end" and event["message"]["role"] == "assistant":
             add_usage(self._usage, event["message"]["usage"])
+        elif kind == "limit_reached":
+            self._limited = True
+            exact = event["limit"] != "seconds" or event["value"] == event["allowed"]
+            agent.expect(exact, f"{event['value']} s are told of {event['allowed']}")
         elif kind == "run_end":
             self._ended = True
             self._see_end(event, agent)
+            self._see_why(event, agent)
 
     def _see_end(self, end: Event, agent: _Agent) -> None:
         """Hold what the run says of itself against what it did."""
@@ -142,6 +154,16 @@ class Invariants:
         agent.expect(
             end["usage"] == self._usage, f"the usage {end['usage']} is not {self._usage} in all"
         )
+
+    def _see_why(self, end: Event, agent: _Agent) -> None:
+        """Hold what the run says of why it ended against what was told of that before."""
+        status, error = end["status"], end.get("error")
+        agent.expect(status != "limit" or self._limited, "no limit was reached")
+        if status == "aborted":
+            why = _SIGNALS.get(end["exit_code"], error)
+            agent.expect(error == why, f"{end['exit_code']} means: {why}")
+        by = agent.stopped_by
+        agent.expect(by is None or by == error, f"its calls were stopped by: {by}")
 
 
 def _codes(status: Any) -> Sequence[int]:
@@ -161,6 +183,8 @@ class _Agent:
         self._last_turn = 0
         self.waits = False
         """Whether a request was made of which nothing came so far."""
+        self.stopped_by: str | None = None
+        """What stopped its calls, but for their own time."""
         self._message: str | None = None
         self._last_id: int | None = None
         self._deltas: dict[int, list[Event]] = {}
@@ -310,6 +334,9 @@ class _Agent:
     def on_tool_execution_end(self, event: Event) -> None:
         self.on_tool_execution_update(event)
         self._done.add(event["tool_call_id"])
+        why = event.get("stopped")
+        if why is not None and not why.startswith("timed out after "):
+            self.stopped_by = why
 
     def on_task_start(self, event: Event) -> None:
         self.expect(self._running, "a task starts while its agent rests")
