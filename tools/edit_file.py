@@ -24,7 +24,16 @@ class Edit:
     """The text to put there."""
 
 
-@tool
+def preview(path: str, edits: list[Edit], context: ToolContext) -> str | None:
+    """What a call would change, as a diff; None where it would fail."""
+    try:
+        before = text_of(context.files.read(path, MAX_BYTES), path)
+        return diff(before, edited(before, edits, path), path)
+    except ValueError:
+        return None
+
+
+@tool(preview=preview)
 def edit_file(path: str, edits: list[Edit], context: ToolContext) -> ToolResult:
     """Replace exact texts in a text file. All edits are made, or none.
 

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import difflib
+
 from runner import ToolContext, ToolResult, tool
 
+MAX_BYTES = 1_000_000
+"""Of a file of which a diff is shown."""
+MAX_LINES = 5_000
+"""Of both texts together: the cost of a diff grows with their square."""
 
-@tool(idempotent=True)
+
+def preview(path: str, content: str, context: ToolContext) -> str | None:
+    """What a call would change, as a diff; None where it would fail."""
+    files = context.files
+    try:
+        files.relative(path)
+    except ValueError:
+        return None
+    try:
+        old = files.read(path, MAX_BYTES).decode(errors="replace").splitlines()
+    except ValueError:  # there is none yet
+        old = []
+    new = content.splitlines()
+    if len(old) + len(new) > MAX_LINES:
+        return None
+    return "\n".join(difflib.unified_diff(old, new, path, path, lineterm="", n=3))
+
+
+@tool(idempotent=True, preview=preview)
 def write_file(path: str, content: str, context: ToolContext) -> ToolResult:
     """Write a text file whole, in place of what is there; folders that it needs are made.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from runner.api.live import NATIVE_OUTPUT, Names, ToolEntry
@@ -23,7 +23,7 @@ from runner.spec.model import Task
 from runner.spec.model.message import Message as SpecMessage
 from runner.spec.model.provider import ModelChoice
 from runner.spec.model.tool import AgentTool as AgentEntry
-from runner.spec.model.tool import UseTool
+from runner.spec.model.tool import McpTools, UseTool
 from runner.spec.template import Expression, Template, render_all
 
 if TYPE_CHECKING:
@@ -50,6 +50,16 @@ class Edges(Protocol):
 
     def agent_tool(self, tool: AgentTool) -> Tool:
         """A tool that is an agent."""
+        ...
+
+    def mcp_tools(
+        self, loaded: Loaded, path: str, entry: McpTools, names: Names, taken: Collection[str]
+    ) -> Sequence[Tool]:
+        """The tools of an MCP server, none of which has a name that is taken."""
+        ...
+
+    def unavailable(self, loaded: Loaded) -> Sequence[engine.Unavailable]:
+        """What could not be had of the tools of a run."""
         ...
 
     def hooks(self, loaded: Loaded, names: Names) -> Hooks:
@@ -131,6 +141,7 @@ class Builder:
             ],
             output=_output(loaded),
             expect=self._expectations(loaded, "expect", spec.expect, names),
+            unavailable=self._edges.unavailable(loaded),
             close=[model.provider.close for model in models],
         )
 
@@ -197,15 +208,36 @@ class Builder:
         Raises:
             UsageError: if one can't be had.
         """
-        return [self.tool(loaded, n, names) for n in range(len(loaded.spec.tools))]
+        return [tool for group in self.tool_groups(loaded, names) for tool in group]
+
+    def tool_groups(self, loaded: Loaded, names: Names) -> list[list[Tool]]:
+        """The tools that each entry of a spec comes to: of a server any number, else one.
+
+        Raises:
+            UsageError: if one can't be had.
+        """
+        groups: list[list[Tool]] = []
+        entries = list(enumerate(loaded.spec.tools))
+        for index, entry in entries:
+            server = isinstance(entry, McpTools)
+            groups.append([] if server else [self.tool(loaded, index, names)])
+        # What a server calls its tools is to give way to what a spec does.
+        taken = {tool.name for group in groups for tool in group}
+        for index, entry in entries:
+            if isinstance(entry, McpTools):
+                path = f"tools[{index}]"
+                groups[index] += self._edges.mcp_tools(loaded, path, entry, names, taken)
+                taken.update(tool.name for tool in groups[index])
+        return groups
 
     def tool(self, loaded: Loaded, index: int, names: Names) -> Tool:
-        """One tool of a spec, by its place.
+        """One tool of a spec, by its place, which is not that of a server.
 
         Raises:
             UsageError: if it can't be had.
         """
         path, entry = f"tools[{index}]", loaded.spec.tools[index]
+        assert not isinstance(entry, McpTools)
         if not isinstance(entry, AgentEntry):
             return self._edges.tool(loaded, path, entry, names)
         other = loaded.agents[f"{path}.agent"]

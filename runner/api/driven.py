@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runner.api.grouped import grouped, recorded_unavailable
 from runner.api.hooking import declared
 from runner.api.live import Live, Names, ToolEntry, model_id, model_of
 from runner.api.static import POINTS
 from runner.engine.contract import Model, Tool
 from runner.engine.hook import Hook, Hooks
-from runner.engine.plan import Finished, Verdict
+from runner.engine.plan import Finished, Unavailable, Verdict
 from runner.engine.session import current
 from runner.engine.sub_agent import AgentTool
 from runner.error import PiRunError
@@ -24,6 +25,7 @@ from runner.log.drive import (
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model.provider import ModelChoice
+from runner.spec.model.tool import McpTools
 
 if TYPE_CHECKING:
     from runner.expect import Check
@@ -85,16 +87,65 @@ class Driven:
             make = lambda: live.tool(loaded, path, entry, names)  # noqa: E731
         return RecordedTool(self._schema(loaded, index, entry), self._drive, make)
 
+    def mcp_tools(
+        self, loaded: Loaded, path: str, entry: McpTools, names: Names, taken: Collection[str]
+    ) -> list[Tool]:
+        """The tools that a server had. It is started when one is called live."""
+        written = to_json(entry)
+        resolved = self._resolved(loaded)
+        found: list[Tool] = []
+        for place, (known, tools) in enumerate(self._groups(resolved)):
+            if known == written and not found:
+                own = resolved.get("mcp", {}).get(f"tools[{place}]", {})
+                found += [
+                    self._mcp_tool(loaded, path, entry, names, tool, own[tool["name"]])
+                    for tool in tools
+                ]
+        return found
+
+    def _mcp_tool(
+        self,
+        loaded: Loaded,
+        path: str,
+        entry: McpTools,
+        names: Names,
+        tool: Mapping[str, Any],
+        own_name: str,
+    ) -> Tool:
+        live = self._live
+        if live is None:
+            return RecordedTool(tool, self._drive)
+        from runner.toolkit.mcp.listing import Listed
+
+        listed = Listed(own_name, tool["description"], tool["parameters"])
+        # Known from here on, so that all can be started at once.
+        live.servers.of(loaded, path, entry, names)
+
+        def make() -> Tool:
+            return live.servers.recorded_tool(loaded, path, entry, names, tool["name"], listed)
+
+        if "tools" in self._real:
+            return BusyTool(make(), self._drive)
+        return RecordedTool(tool, self._drive, make)
+
+    def unavailable(self, loaded: Loaded) -> list[Unavailable]:
+        """What could not be had."""
+        return recorded_unavailable(self._resolved(loaded))
+
+    @staticmethod
+    def _groups(resolved: Mapping[str, Any]) -> list[tuple[Any, list[Mapping[str, Any]]]]:
+        """The entries of a log's plan, each with its tools."""
+        entries, tools = resolved.get("entries", ()), resolved.get("tools", ())
+        return grouped(entries, tools, resolved.get("mcp", {}))
+
     def _schema(self, loaded: Loaded, index: int, entry: ToolEntry) -> Mapping[str, Any]:
         """A tool as the model sees it. Where the log doesn't know it, as the spec says."""
-        resolved = self._resolved(loaded)
         written = to_json(entry)
-        entries, tools = resolved.get("entries", ()), resolved.get("tools", ())
-        if index < len(entries) and entries[index] == written:
-            return dict(tools[index])
-        for known, tool in zip(entries, tools, strict=False):
-            if known == written:
-                return dict(tool)
+        groups = self._groups(self._resolved(loaded))
+        # That in the same place is the right one of several that are written alike.
+        for known, tools in [*groups[index : index + 1], *groups]:
+            if known == written and tools:
+                return dict(tools[0])
         given = written if isinstance(written, dict) else {"use": written}
         name = given.get("name") or given.get("use") or str(given.get("python")).rpartition(":")[2]
         return {

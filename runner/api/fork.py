@@ -16,6 +16,7 @@ from runner.api.replay import Recording, plan_of, start_of
 from runner.api.runs import OnEvent, OnLine, now, result_of, runner_version
 from runner.engine.emit import Emitter
 from runner.engine.event import Event
+from runner.engine.plan import Plan
 from runner.engine.run import Run
 from runner.error import LogError, UsageError, did_you_mean
 from runner.log.drive import Drive, DrivenClock
@@ -85,7 +86,31 @@ class Fork:
         drive = Drive(recording.tape(self._change), recording.survey)
         environ = {**options.environ, **recording.environ()}
         live = Live(environ, self._workspace, redactor, yes=recording.answered_yes)
+        live.servers.recorded = recording.plan
         plan = plan_of(recording, Driven(drive, recording.resolved, live), options.spec)
+        try:
+            return await self._run(drive, live, plan, redactor, on_event, on_line, control)
+        finally:
+            await live.close()
+
+    async def _run(
+        self,
+        drive: Drive,
+        live: Live,
+        plan: Plan,
+        redactor: LogRedactor,
+        on_event: OnEvent | None,
+        on_line: OnLine | None,
+        control: Control | None,
+    ) -> RunResult:
+        """Replay a plan and go on by it."""
+        recording = self.recording
+        redact = recording.plan.get("log", {})
+        if live.servers.known:
+            from runner.api.mcp import needed, start_servers
+
+            await start_servers(live.servers, control)
+            needed(live.servers)
         run_id = new_run_id(time.time_ns())
         path = self._path(run_id)
         writer = LogWriter.open(path, outputs=[on_line] if on_line is not None else ())
@@ -105,7 +130,7 @@ class Fork:
             clock.go_live()
             run.limit_time()
 
-        follower = Follower(drive, go_live=go_live, tells=True, up_to_turn=options.turn)
+        follower = Follower(drive, go_live=go_live, tells=True, up_to_turn=self.options.turn)
         emitter.recorded = follower
         follower.run, drive.root = run, run.session
         if control is not None:

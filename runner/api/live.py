@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,14 @@ from runner.toolkit.outputs import NAME as OUTPUTS
 from runner.toolkit.outputs import Outputs
 
 if TYPE_CHECKING:
+    from runner.api.mcp import Servers
     from runner.engine.hook import Hook, Hooks
+    from runner.engine.plan import Unavailable
     from runner.engine.sub_agent import AgentTool
     from runner.expect import Check
     from runner.hooks.permission import Answer
     from runner.log.redact import LogRedactor
+    from runner.spec.model.tool import McpTools
 
 CHECK_SECONDS = 60.0
 """How long a program may take to judge a result."""
@@ -214,7 +218,7 @@ class Live:
         elif answer is None and self._interactive:
             # One for all specs of a run, so that they don't ask at the same time.
             redact = self._redactor.text if self._redactor is not None else str
-            answer = self._terminal = self._terminal or permission.Terminal(redact)
+            answer = self._terminal = self._terminal or permission.Terminal(redact, _preview)
         answer = answer or permission.unattended(wanted.unattended == "stop")
         return Hook(permission.permission_hook(rules, str(self.workspace), answer))
 
@@ -273,6 +277,37 @@ class Live:
         from runner.api.tooling import make_tool
 
         return make_tool(self, loaded, path, entry, names)
+
+    @functools.cached_property
+    def servers(self) -> Servers:
+        """The MCP servers of the run."""
+        from runner.api.mcp import Servers
+
+        return Servers(self)
+
+    def mcp_tools(
+        self, loaded: Loaded, path: str, entry: McpTools, names: Names, taken: Collection[str]
+    ) -> list[Tool]:
+        """The tools of an MCP server, once it is started."""
+        return self.servers.tools(loaded, path, entry, names, taken)
+
+    async def close(self) -> None:
+        """End what was started for the whole run."""
+        if "servers" in vars(self):
+            await self.servers.close()
+
+    def unavailable(self, loaded: Loaded) -> list[Unavailable]:
+        """What could not be had of the run's servers."""
+        return self.servers.unavailable() if "servers" in vars(self) else []
+
+
+async def _preview(call: Mapping[str, Any]) -> str | None:
+    """What a call would change, for who is asked for it; None where its tool can't tell."""
+    from runner.engine.session import current
+
+    tell = getattr(current.get().tools.get(call["tool_name"]), "preview", None)
+    said: str | None = None if tell is None else await tell(call["arguments"])
+    return said
 
 
 def model_of(

@@ -12,6 +12,7 @@ from runner.engine.message import text_of
 from runner.engine.plan import Plan
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
+from runner.spec.model.tool import McpTools
 
 
 def plan_json(
@@ -38,7 +39,10 @@ def plan_json(
         "env": names["env"],
         "tools": tools_json(plan.options.tools),
         "agents": {path: agent_json(other, builder) for path, other in loaded.agents.items()},
+        **_servers_json(loaded, builder, names),
     }
+    if plan.unavailable:
+        resolved["unavailable"] = [asdict(one) for one in plan.unavailable]
     if plan.options.system_prompt != data["system_prompt"]:
         resolved["system_prompt"] = plan.options.system_prompt
     if given := {key: value for key, value in flags.items() if value}:
@@ -54,8 +58,21 @@ def agent_json(loaded: Loaded, builder: Builder) -> dict[str, Any]:
             "env": builder.names(loaded, {})["env"],
             "tools": tools_json(builder.tools(loaded, {})),
             "agents": {path: agent_json(other, builder) for path, other in loaded.agents.items()},
+            **_servers_json(loaded, builder, {}),
         },
     }
+
+
+def _servers_json(loaded: Loaded, builder: Builder, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Of each MCP server by its path: by name, what it calls its tools itself."""
+    if not any(isinstance(entry, McpTools) for entry in loaded.spec.tools):
+        return {}
+    servers = {
+        f"tools[{index}]": {tool.name: tool.label for tool in group}
+        for index, group in enumerate(builder.tool_groups(loaded, names))
+        if isinstance(loaded.spec.tools[index], McpTools)
+    }
+    return {"mcp": servers}
 
 
 def tools_json(tools: Sequence[Tool]) -> list[dict[str, Any]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from runner.api.build import Builder
 from runner.api.live import Live
-from runner.api.options import RunOptions
+from runner.api.options import Control, RunOptions
 from runner.api.static import changes_of, key_faults, target_faults
 from runner.engine.plan import Plan
 from runner.error import Fault, SpecError, TemplateError, UsageError
@@ -17,6 +18,7 @@ from runner.log.place import default_path, new_run_id
 from runner.log.redact import LogRedactor
 from runner.spec.load import load
 from runner.spec.loaded import Loaded
+from runner.spec.model.tool import McpTools
 from runner.spec.template import Template
 
 
@@ -31,6 +33,8 @@ class Prepared:
     plan: Plan
     builder: Builder
     redactor: LogRedactor
+    live: Live
+    """What it reaches out with."""
     log: Path | None
     """Where the log goes; None for no log."""
 
@@ -43,6 +47,25 @@ class Prepared:
     def path(self) -> str:
         """The spec's file, as it was given."""
         return self.loaded.file
+
+    async def start(self, control: Control | None = None) -> None:
+        """Start its MCP servers, and those of all agents in it; their tools join the plan."""
+        loaded, builder = self.loaded, self.builder
+        if not any(isinstance(entry, McpTools) for entry in _tool_entries(loaded)):
+            return
+        from runner.api.mcp import start_servers
+
+        for each in loaded.everything():
+            # An agent's inputs are known only when it is asked.
+            builder.tool_groups(each, builder.names(each, self.inputs if each is loaded else {}))
+        await start_servers(self.live.servers, control)
+        names = builder.names(loaded, self.inputs)
+        self.plan.options.tools = builder.tools(loaded, names)
+        self.plan.unavailable = self.live.servers.unavailable()
+
+    async def close(self) -> None:
+        """End its MCP servers."""
+        await self.live.close()
 
     @property
     def warnings(self) -> list[Fault]:
@@ -84,7 +107,12 @@ def prepare(path: str, options: RunOptions | None = None) -> Prepared:
     except TemplateError as error:
         # Nothing was run: with these inputs the spec can't be.
         raise UsageError(f"{loaded.file}: {error}") from error
-    return Prepared(loaded, options, run_id, inputs, plan, builder, redactor, log)
+    return Prepared(loaded, options, run_id, inputs, plan, builder, redactor, live, log)
+
+
+def _tool_entries(loaded: Loaded) -> Iterator[Any]:
+    for each in loaded.everything():
+        yield from each.spec.tools
 
 
 def _workspace(loaded: Loaded, options: RunOptions) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -117,8 +117,12 @@ class Recording:
     def knows(self, loaded: Loaded, plan: Mapping[str, Any]) -> None:
         """Say that a spec is that of a plan, and so are those that it uses."""
         resolved = plan.get("resolved", {})
-        known = {"tools": resolved.get("tools", ()), "entries": plan.get("tools", ())}
-        self._resolved[id(loaded)] = known
+        self._resolved[id(loaded)] = {
+            "tools": resolved.get("tools", ()),
+            "entries": plan.get("tools", ()),
+            "mcp": resolved.get("mcp", {}),
+            "unavailable": resolved.get("unavailable", ()),
+        }
         self._kept.append(loaded)
         for path, other in loaded.agents.items():
             if path in resolved.get("agents", {}):
@@ -156,7 +160,7 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     edges = Driven(drive, recording.resolved, live, real)
     plan = plan_of(recording, edges, spec)
     follower = Follower(drive)
-    run_in_loop(follow(recording, drive, follower, plan))
+    run_in_loop(_closing(live, follow(recording, drive, follower, plan)))
     recorded = recording.survey.end
     result = Replayed(
         str(log),
@@ -188,6 +192,15 @@ def _misfit(tape: Tape, wholeness: Wholeness) -> Parting | None:
         misfit.fitting,
         misfit.why,
     )
+
+
+async def _closing(live: Live | None, work: Awaitable[None]) -> None:
+    """Do something; what real tools started for it is ended then."""
+    try:
+        await work
+    finally:
+        if live is not None:
+            await live.close()
 
 
 def _todays(recording: Recording) -> dict[str, str]:

@@ -66,7 +66,8 @@ class Resumption:
         environ = {**options.environ, **self.recording.environ()}
         workspace = Path(options.workspace or self.recording.plan.get("workspace") or ".")
         yes = self.recording.answered_yes
-        live = Live(environ, workspace.resolve(), self._redactor, yes=yes)
+        live = self._live = Live(environ, workspace.resolve(), self._redactor, yes=yes)
+        live.servers.recorded = self.survey.plan
         edges = Driven(self._drive, self.recording.resolved, live)
         run_id = self.survey.start.get("run_id", "")
         self._builder = Builder(edges, self.recording.environ(), run_id)
@@ -82,6 +83,12 @@ class Resumption:
             raise UsageError(
                 f"{self.recording.path}: the run ended as {end['status']}, so there is nothing to "
                 "resume; run it again, or fork it with replay --from-turn"
+            )
+        missing = self.recording.plan.get("resolved", {}).get("unavailable", ())
+        if any(one.get("needed") for one in missing):
+            raise UsageError(
+                f"{self.recording.path}: an MCP server did not start, so there is nothing to "
+                "resume; run it again"
             )
 
     def _open_calls(self) -> tuple[list[str], list[str]]:
@@ -165,8 +172,26 @@ class Resumption:
         """Go on with the run, to its end.
 
         Raises:
+            RunError: where an MCP server does not start that has to; the log is as it was.
             LogError: where the log can't be followed or written.
         """
+        try:
+            await self._start_servers(control)
+            return await self._run(on_event, on_line, control)
+        finally:
+            await self._live.close()
+
+    async def _start_servers(self, control: Control | None) -> None:
+        if not self._live.servers.known:
+            return
+        from runner.api.mcp import needed, start_servers
+
+        await start_servers(self._live.servers, control)
+        needed(self._live.servers)
+
+    async def _run(
+        self, on_event: OnEvent | None, on_line: OnLine | None, control: Control | None
+    ) -> RunResult:
         writer = LogWriter.resume(
             self.recording.path,
             outputs=[on_line] if on_line is not None else (),

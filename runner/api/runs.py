@@ -100,6 +100,20 @@ async def run(
     Raises:
         LogError: if the log can't be begun; nothing was run then.
     """
+    try:
+        await prepared.start(control)
+        return await _run(prepared, on_event, on_line, control)
+    finally:
+        await prepared.close()
+
+
+async def _run(
+    prepared: Prepared,
+    on_event: OnEvent | None,
+    on_line: OnLine | None,
+    control: Control | None,
+) -> RunResult:
+    """Run what was prepared and started."""
     options = prepared.options
     writer = LogWriter.open(
         prepared.log,

@@ -14,6 +14,7 @@ from runner.spec.loaded import Loaded
 if TYPE_CHECKING:
     from runner.api.live import Live
     from runner.api.options import RunOptions
+    from runner.spec.model.tool import McpTools
 
 POINTS = (
     "transform_context",
@@ -66,7 +67,13 @@ def tools(path: str | None = None) -> list[dict[str, Any]]:
     loaded = load(path)
     if faults := target_faults(loaded):
         raise SpecError(faults)
+    from runner.spec.model.tool import McpTools
+
     live = _edges()
+    if any(isinstance(entry, McpTools) for entry in loaded.spec.tools):
+        from runner.api.listed import listed_tools
+
+        return listed_tools(loaded, lambda index: _tool(loaded, index, live))
     return [_tool(loaded, index, live) for index in range(len(loaded.spec.tools))]
 
 
@@ -82,7 +89,7 @@ def _built_in() -> list[dict[str, Any]]:
 
 def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:
     from runner.spec.inputs import parameters
-    from runner.spec.model.tool import AgentTool
+    from runner.spec.model.tool import AgentTool, McpTools
 
     path, entry = f"tools[{index}]", loaded.spec.tools[index]
     source = f"built-in {entry}" if isinstance(entry, str) else loaded.where(path)
@@ -92,6 +99,7 @@ def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:
         schema: Mapping[str, Any] = parameters(other.spec.inputs)
         name = entry.name or other.name
     else:
+        assert not isinstance(entry, McpTools)
         tool = live.tool(loaded, path, entry, {})
         name, about, schema = tool.name, tool.description, tool.parameters
     return {"name": name, "description": about, "parameters": dict(schema), "source": source}
@@ -111,11 +119,14 @@ def target_faults(loaded: Loaded) -> list[Fault]:
 
 
 def _tool_faults(loaded: Loaded) -> Iterator[Fault]:
-    from runner.spec.model.tool import AgentTool, PythonTool
+    from runner.spec.model.tool import AgentTool, McpTools, PythonTool
 
     taken: dict[str, int] = {}
     for index, entry in enumerate(loaded.spec.tools):
         path = f"tools[{index}]"
+        if isinstance(entry, McpTools):
+            yield from _server_faults(loaded, index, entry)
+            continue
         try:
             if isinstance(entry, AgentTool):
                 name = entry.name or loaded.agents[f"{path}.agent"].name
@@ -130,6 +141,21 @@ def _tool_faults(loaded: Loaded) -> Iterator[Fault]:
             message = f'there is a tool "{name}" already, {first}; give one another name'
             yield loaded.fault(path, message)
         taken.setdefault(name, index)
+
+
+def _server_faults(loaded: Loaded, index: int, entry: McpTools) -> Iterator[Fault]:
+    """What is wrong with an MCP server as it is written: it is not started."""
+    from runner.api.mcp import problems
+    from runner.spec.model.tool import McpTools
+
+    path, name = f"tools[{index}].mcp", entry.mcp.name
+    for key, problem in problems(entry):
+        yield loaded.fault(path + key, problem)
+    for before, other in enumerate(loaded.spec.tools[:index]):
+        if isinstance(other, McpTools) and other.mcp.name == name:
+            message = f'there is a server "{name}" already, tools[{before}]; give one another name'
+            yield loaded.fault(f"{path}.name", message)
+            return
 
 
 def _python_faults(loaded: Loaded) -> Iterator[Fault]:

@@ -162,7 +162,7 @@ def _function(
             outputs=live.outputs,
             output_schema=cast("Any", output.schema) if output is not None else None,
         ),
-        **_options(entry),
+        **options_of(entry),
     )
 
 
@@ -202,7 +202,7 @@ def _command(live: Live, loaded: Loaded, path: str, entry: CommandTool, names: N
         folder=Path(loaded.folder_of(f"{path}.command")),
         workspace=live.workspace,
         environment=lambda: live.child_environment(loaded.folder),
-        **_options(entry),
+        **options_of(entry),
     )
 
 
@@ -245,7 +245,7 @@ def _http(live: Live, loaded: Loaded, path: str, entry: HttpTool, names: Names) 
         method=request.method,
         make=make,
         max_bytes=request.max_bytes,
-        **_options(entry),
+        **options_of(entry),
     )
 
 
@@ -286,7 +286,7 @@ def _given(entry: Any) -> dict[str, Any]:
     return {key: value for key, value in to_json(entry).items() if value is not None}
 
 
-def _options(entry: OwnToolOptions | None) -> dict[str, Any]:
+def options_of(entry: OwnToolOptions | None) -> dict[str, Any]:
     """What an entry says that any tool may say of itself."""
     given = _given(entry)
     return {

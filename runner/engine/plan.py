@@ -102,6 +102,16 @@ class Task:
 
 
 @dataclass(slots=True)
+class Unavailable:
+    """A tool, or a server of tools, that could not be had."""
+
+    tool: str
+    reason: str
+    needed: bool = False
+    """Whether nothing can be done without it."""
+
+
+@dataclass(slots=True)
 class Plan:
     """A workflow: an agent, its first prompt, and the tasks that follow."""
 
@@ -115,6 +125,8 @@ class Plan:
     output: OutputCheck | None = None
     expect: Sequence[Expectation] = ()
     """Held against the whole run."""
+    unavailable: Sequence[Unavailable] = ()
+    """What could not be had of its tools, and of those of all agents in it."""
     close: Sequence[Callable[[], Awaitable[None]]] = field(default_factory=tuple)
     """What is let go of when the plan has been run."""
 

@@ -65,6 +65,8 @@ class Run:
     async def execute(self) -> Ended:
         """Run it. Never raises for what happens in it."""
         self._emitter.emit(self._start)
+        for one in self._plan.unavailable:
+            self._emitter.emit({"type": "tool_unavailable", "tool": one.tool, "reason": one.reason})
         return await self._run()
 
     async def go_on(self, resume: RunResume, plan: Plan | None = None) -> Ended:
@@ -102,8 +104,12 @@ class Run:
 
     async def _run_whole(self) -> Ended:
         await self.session.settle()
+        missing = next((one for one in self._plan.unavailable if one.needed), None)
         try:
-            outcome = await self._work.run()
+            if missing is None or self.session.aborted_as is not None:
+                outcome = await self._work.run()
+            else:
+                outcome = Outcome(Ending("error", missing.reason))
         except asyncio.CancelledError:
             outcome = Outcome(Ending("aborted", "it was cancelled"))
         bug = await self._plan.let_go()

@@ -202,14 +202,15 @@ class Terminal:
     def __init__(
         self,
         redact: Callable[[str], str] = lambda text: text,
-        preview: Callable[[Call], str | None] = lambda call: None,
+        preview: Callable[[Call], Awaitable[str | None]] | None = None,
     ) -> None:
         self._redact = redact
         self._preview = preview
 
     async def __call__(self, call: Call) -> Decision:
         """Ask for a call; anything but yes is no. An abort takes the question back."""
-        if more := self._preview(call):
+        more = None if self._preview is None else await self._preview(call)
+        if more:
             about = _shortened(self._redact(more))
             # Each line of it is marked, so that none can be taken for the question's own.
             shown = "\n".join(f"  | {visible(each)}" for each in about.split("\n"))

@@ -31,6 +31,8 @@ class Typist:
     def __init__(self, command: str, folder: Path, *words: str) -> None:
         self._leader, follower = os.openpty()
         self.said = ""
+        """What was said since the last question."""
+        self.said_before = ""
         self.process = subprocess.Popen(
             [command, *words],
             cwd=folder,
@@ -46,8 +48,8 @@ class Typist:
         """Wait until something was asked, and type."""
         while question not in self.said:
             self.said += os.read(self._leader, 4096).decode()
-        before, _, self.said = self.said.partition(question)
-        assert AT_REST not in before
+        self.said_before, _, self.said = self.said.partition(question)
+        assert AT_REST not in self.said_before
         os.write(self._leader, f"{typed}\n".encode())
 
     def rest(self) -> str:
@@ -99,3 +101,53 @@ def test_an_answer_steers_nothing(typist: Callable[..., Typist], folder: Path, a
     assert (folder / "mark").exists() == (answer == "y")
     assert "then more" in said
     assert typing.process.returncode == 0
+
+
+EDIT = """\
+version: 1
+model:
+  provider: scripted
+  script:
+    - tool_calls:
+        - {name: edit_file, arguments: {path: a.txt, edits: [{old: two, new: "2\\e[2J"}]}}
+        - {name: write_file, arguments: {path: b.txt, content: new}}
+    - text: done
+prompt: Hello
+tools: [edit_file, write_file]
+permissions: {ask: ["*"]}
+"""
+
+
+def test_a_change_is_shown_before_it_is_made(typist: Callable[..., Typist], folder: Path) -> None:
+    (folder / "a.txt").write_text("one\ntwo\nthree\n", "utf-8")
+    typing = typist(EDIT)
+    typing.answer(PERMISSION, "y")
+    typing.answer(PERMISSION, "n")
+    assert '{"path":"a.txt"}' in typing.said_before
+    for each in ("  | -two", "  | +2\\u001b[2J", "  |  three"):
+        assert each in typing.said_before.replace("\r", "")
+    assert "  | +new" in typing.rest()
+    assert (folder / "a.txt").read_text("utf-8") == "one\n2\x1b[2J\nthree\n"
+    assert not (folder / "b.txt").exists()
+
+
+ASK_USER = """\
+version: 1
+model:
+  provider: scripted
+  script:
+    - tool_calls:
+        - {name: ask_user, arguments: {question: "Which\\e[2J?", choices: [red, blue]}}
+        - {name: ask_user, arguments: {question: And why?}}
+    - text: "{{ messages[-2].text }} {{ last.text }}"
+prompt: Hello
+tools: [ask_user]
+"""
+
+
+def test_a_model_asks_and_is_answered(typist: Callable[..., Typist], folder: Path) -> None:
+    typing = typist(ASK_USER)
+    typing.answer("  | 2. blue", "2")
+    assert "Which\\u001b[2J?" in typing.said_before
+    typing.answer("  | And why?", "it is calm")
+    assert "blue it is calm" in typing.rest()

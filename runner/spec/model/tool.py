@@ -3,10 +3,10 @@
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
-from runner.spec.mark import AgentFile, Private, Program, Schema, Target, Template, Url
+from runner.spec.mark import AgentFile, Pattern, Private, Program, Schema, Target, Template, Url
 from runner.spec.model.map import Map
 from runner.spec.model.provider import ApiKey
-from runner.spec.model.scalar import Count, Seconds
+from runner.spec.model.scalar import Count, Seconds, Text
 
 
 class ToolOptions(Map):
@@ -85,7 +85,7 @@ class CommandTool(OwnToolOptions):
 
 
 class HeaderSecret(ApiKey):
-    """Where the value of a header comes from; it is asked for before every request."""
+    """Where a secret value of a request's header, or of a server's environment, comes from."""
 
     prefix: str | None = None
     """What stands before it, such as `Bearer `."""
@@ -144,5 +144,48 @@ class AgentTool(ToolOptions):
     """What the model reads about it; by default the other spec's description."""
 
 
-Tool = str | UseTool | PythonTool | CommandTool | HttpTool | AgentTool
+class McpServer(Map):
+    """A server that speaks the Model Context Protocol: a program, or one at a URL."""
+
+    one_of: ClassVar = ("command", "url")
+
+    name: Annotated[str, Pattern("[a-zA-Z0-9_-]{1,32}", "1 to 32 letters, digits, _ and -")]
+    """What it is called: its tools are `NAME_TOOL` for the model."""
+    command: Annotated[list[Text], Program()] | None = None
+    """The program and its arguments, each a template. It is talked to by its stdin and stdout."""
+    url: Text | None = None
+    """The endpoint of a server that speaks streamable HTTP."""
+    env: dict[str, Text | Annotated[HeaderSecret, Private()]] = field(default_factory=dict)
+    """Variables of the program's environment, besides the few that all get: templates, or where a
+    secret comes from."""
+    headers: dict[str, Text | Annotated[HeaderSecret, Private()]] = field(default_factory=dict)
+    """Headers of all requests to the URL: templates, or where a secret comes from."""
+    cwd: Text | None = None
+    """The folder that the program runs in, relative to this file; by default the workspace."""
+    start_timeout: Seconds = 30
+    """Seconds that it has to start and to list its tools."""
+    include: list[str] | None = None
+    """The only tools that are wanted, by the server's names for them or patterns such as `read_*`;
+    by default all."""
+    exclude: list[str] = field(default_factory=list)
+    """Tools that are not wanted, likewise."""
+    resources: bool = False
+    """Whether the model can list and read the server's resources."""
+    prompts: bool = False
+    """Whether the model can list and get the server's prompts."""
+    required: bool = True
+    """Whether the run ends in an error where it does not start. Without it the run goes on with
+    none of its tools, and a `tool_unavailable` line says so."""
+
+
+class McpTools(OwnToolOptions):
+    """The tools of an MCP server."""
+
+    tag: ClassVar = "mcp"
+
+    mcp: McpServer
+    """The server."""
+
+
+Tool = str | UseTool | PythonTool | CommandTool | HttpTool | McpTools | AgentTool
 """A built-in's plain name, or one of these."""

@@ -102,6 +102,8 @@ class McpServer:
 
     async def _start(self) -> Listing:
         opened: asyncio.Future[Listing] = asyncio.get_running_loop().create_future()
+        # It may fail when nobody waits for it any more.
+        opened.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._leave = asyncio.Event()
         self._task = asyncio.create_task(self._live(opened), name=f"mcp {self.options.name}")
         try:
@@ -110,14 +112,11 @@ class McpServer:
         except TimeoutError:
             late = f"it did not start within {self.options.start_timeout:g} s"
             error = self._error(late)
-            await self._stop()
+            await self._stop(patient=False)
             raise error from None
         except asyncio.CancelledError:
-            await self._stop()
+            await self._stop(patient=False)
             raise
-        finally:
-            if opened.done() and not opened.cancelled():
-                opened.exception()  # told already, or nobody waits for it
 
     async def _live(self, opened: asyncio.Future[Listing]) -> None:
         """All of a session's life: enter it, list, wait for its end, leave it."""
@@ -205,13 +204,15 @@ class McpServer:
         self._starts_left = 0
         await self._stop()
 
-    async def _stop(self) -> None:
+    async def _stop(self, *, patient: bool = True) -> None:
         self._client = None
         task, self._task = self._task, None
         if task is None:
             return
         self._leave.set()
-        if self._peer is None or not await _ends(task, _CLOSE_SECONDS):
+        if not patient or not await _ends(task, _CLOSE_SECONDS):
+            if self._peer is not None:
+                self._peer.kill()
             task.cancel()
             await _ends(task, _KILL_SECONDS)
         if self._peer is not None:

@@ -32,7 +32,6 @@ class McpTool(SchemaTool):
 
     Args:
         server: The server.
-        own_name: What it calls this.
         name: See `SchemaTool`; so for the next two.
         description: For the model.
         parameters: JSON Schema of its arguments, as the server has it.
@@ -43,7 +42,6 @@ class McpTool(SchemaTool):
     def __init__(
         self,
         server: McpServer,
-        own_name: str,
         name: str,
         description: str,
         parameters: Mapping[str, Any],
@@ -53,8 +51,6 @@ class McpTool(SchemaTool):
         super().__init__(name, description, parameters, **options)
         self._server = server
         self._ask = ask
-        self.server_name = server.options.name
-        self.own_name = own_name
 
     def check(self, arguments: dict[str, Any]) -> Sequence[str]:
         """All ways in which arguments don't fit; a schema of an older draft is the server's own."""
@@ -74,11 +70,15 @@ class McpTool(SchemaTool):
         return await self._server.ask(lambda client: self._ask(client, params, progress.tell))
 
 
-def listed_tool(
+def mcp_tool(
     server: McpServer, listed: Listed, name: str, **options: Unpack[ToolOptions]
 ) -> McpTool:
-    """A tool that a server lists, under the name that the model knows it by."""
+    """Something that a server lists, under the name that the model knows it by."""
+    ask = _OFFERS.get(listed.name) or _calls(listed)
+    return McpTool(server, name, listed.description, listed.parameters, ask, **options)
 
+
+def _calls(listed: Listed) -> Ask:
     async def ask(client: Any, arguments: dict[str, Any], progress: Any) -> ToolResult:
         from runner.toolkit.mcp.content import blocks_of, structured_text
 
@@ -93,7 +93,7 @@ def listed_tool(
             content = [*content, text_block(told)]
         return ToolResult(content, structured, is_error=bool(result.is_error or wrong))
 
-    return McpTool(server, listed.name, name, listed.description, listed.parameters, ask, **options)
+    return ask
 
 
 def _violations(schema: Mapping[str, Any] | None, structured: Any) -> Sequence[str]:
@@ -132,6 +132,7 @@ class _Progress:
 
 
 # --- resources and prompts ------------------------------------------------------------------------
+# They go by the protocol's own names of what is asked, which are no tool's.
 
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 
@@ -140,9 +141,9 @@ def resource_listed() -> list[Listed]:
     """What a model may do with a server's resources."""
     uri = {"type": "string", "description": "The resource's URI."}
     return [
-        Listed("list_resources", "List the resources that can be read.", _NOTHING),
+        Listed("resources/list", "List the resources that can be read.", _NOTHING),
         Listed(
-            "read_resource",
+            "resources/read",
             "Read a resource.",
             {"type": "object", "properties": {"uri": uri}, "required": ["uri"]},
         ),
@@ -154,21 +155,13 @@ def prompt_listed() -> list[Listed]:
     texts = {"type": "object", "additionalProperties": {"type": "string"}}
     properties = {"name": {"type": "string"}, "arguments": texts}
     return [
-        Listed("list_prompts", "List the prompts that there are, with their arguments.", _NOTHING),
+        Listed("prompts/list", "List the prompts that there are, with their arguments.", _NOTHING),
         Listed(
-            "get_prompt",
+            "prompts/get",
             "Get a prompt, filled in with arguments.",
             {"type": "object", "properties": properties, "required": ["name"]},
         ),
     ]
-
-
-def offered_tool(
-    server: McpServer, listed: Listed, name: str, **options: Unpack[ToolOptions]
-) -> McpTool:
-    """One of `resource_listed` or `prompt_listed` as a tool."""
-    ask = _OFFERS[listed.name]
-    return McpTool(server, listed.name, name, listed.description, listed.parameters, ask, **options)
 
 
 async def _list_resources(client: Any, arguments: dict[str, Any], progress: Any) -> ToolResult:
@@ -224,8 +217,8 @@ async def _get_prompt(client: Any, arguments: dict[str, Any], progress: Any) -> 
 
 
 _OFFERS: Mapping[str, Ask] = {
-    "list_resources": _list_resources,
-    "read_resource": _read_resource,
-    "list_prompts": _list_prompts,
-    "get_prompt": _get_prompt,
+    "resources/list": _list_resources,
+    "resources/read": _read_resource,
+    "prompts/list": _list_prompts,
+    "prompts/get": _get_prompt,
 }
