@@ -87,25 +87,22 @@ class Emitter:
         if self.recorded is not None and self.recorded(event, path):
             return event
         if self.redactor is not None:
-            if is_delta:
-                if not self._count(self._redact_delta, event, path):
-                    return None
-            else:
-                if event["type"] == "message_end":
-                    self._count(self._flush_deltas, event["message"]["id"], path)
-                event = self.redacted(event)
+            # What else is redacted, such as digests, is in no log and doesn't count.
+            before = self.redactor.count
+            shown = self._redact_delta(event, path) if is_delta else self._redact(event, path)
+            self.redactions += self.redactor.count - before
+            if shown is None:
+                return None
+            event = shown
         return self._deliver(event, path)
 
     def redacted(self, event: Any) -> Any:
         """An event as it may be told; what is taken out of it counts."""
-        return event if self.redactor is None else self._count(self.redactor.value, event)
-
-    def _count(self, redact: Callable[..., Any], *args: Any) -> Any:
-        """Redact something of an event. What else is redacted, such as digests, is in no log."""
-        redactor = cast("Redactor", self.redactor)
-        before = redactor.count
-        shown = redact(*args)
-        self.redactions += redactor.count - before
+        if self.redactor is None:
+            return event
+        before = self.redactor.count
+        shown = self.redactor.value(event)
+        self.redactions += self.redactor.count - before
         return shown
 
     def once(self, what: Hashable) -> bool:
@@ -171,8 +168,14 @@ class Emitter:
                     self._owed.append(owed)
         return stamped
 
-    def _redact_delta(self, event: Any, path: str | None) -> bool:
-        """Redact a delta in place; False where all of it is held back."""
+    def _redact(self, event: Event, path: str | None) -> Event:
+        if event["type"] == "message_end":
+            self._flush_deltas(event["message"]["id"], path)
+        shown: Event = cast("Redactor", self.redactor).value(event)
+        return shown
+
+    def _redact_delta(self, event: Any, path: str | None) -> Any:
+        """A delta, redacted in place; None where all of it is held back."""
         delta, message_id = event["delta"], event["message_id"]
         stream = f"{path}:{message_id}" if path else message_id
         index = delta["index"]
@@ -185,9 +188,9 @@ class Emitter:
         shown = redactor.delta((stream, index), delta[field])
         delta[field] = shown
         if "id" not in delta:
-            return bool(shown)
+            return event if shown else None
         delta.update(redactor.value({"id": delta["id"], "name": delta["name"]}))
-        return True
+        return event
 
     def _flush_deltas(self, message_id: str, path: str | None) -> None:
         """Tell what was held back of a message's deltas, now that it is whole."""

@@ -61,8 +61,6 @@ _FREE_KEYS = frozenset(
 
 
 class _Pass(Protocol):
-    count: int
-
     def whole(self, text: str) -> str: ...
     def stream(self) -> _Stream: ...
 
@@ -92,21 +90,18 @@ class LogRedactor:
         Raises:
             UsageError: where a pattern is no regular expression.
         """
-        self._secrets = SecretRedactor()
-        self._patterns = [PatternRedactor(pattern) for pattern in patterns]
+        self.count = 0
+        """How many values were taken out so far."""
+        self._secrets = SecretRedactor(self._found)
+        self._patterns = [PatternRedactor(pattern, self._found) for pattern in patterns]
         self._short: dict[str, str] = {}
         self._numbers: dict[float, str] = {}
-        keys = [KeyRedactor()] if known else []
+        keys = [KeyRedactor(self._found)] if known else []
         self._passes: list[_Pass] = [self._secrets, *self._patterns, *keys]
         self._streams: dict[tuple[str, int], list[_Stream]] = {}
         for name, value in (secrets or {}).items():
             self._add(name, value)
         self._keep()
-
-    @property
-    def count(self) -> int:
-        """How many values were taken out so far."""
-        return sum(each.count for each in self._passes)
 
     def add(self, name: str, value: str) -> None:
         """Know one more secret from now on."""
@@ -151,6 +146,9 @@ class LogRedactor:
         for stream in self._streams.pop(key, ()):
             text = (stream.feed(text) if text else "") + stream.finish()
         return text
+
+    def _found(self) -> None:
+        self.count += 1
 
     def _add(self, name: str, value: str) -> None:
         if 0 < len(value.strip()) < SHORTEST:

@@ -8,7 +8,7 @@ beginning on, up to where the run of characters ends of which that kind of key i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 # A key does not begin in the middle of a word, but for one that only an escape makes so: JSON's
@@ -123,8 +123,8 @@ PLACEHOLDERS = frozenset(f"[redacted:{key.kind}]" for key in _KEYS.values())
 class KeyRedactor:
     """Replaces what looks like a key by ``[redacted:KIND]``, after the key's public beginning."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, on_found: Callable[[], None]) -> None:
+        self.on_found = on_found
 
     def whole(self, text: str) -> str:
         """A text without keys; the same object where there is none in it."""
@@ -189,7 +189,7 @@ class KeyStream:
                 continue
             group = 1 if secret.re.groups else 0
             out += text[shown : secret.start(group)], f"[redacted:{key.kind}]"
-            self._redactor.count += 1
+            self._redactor.on_found()
             shown = pos = secret.end(group)
         out.append(text[shown:hold])
         self._keep(text, hold, pos)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runner.error import UsageError
@@ -38,13 +38,13 @@ _OPEN = {
 class PatternRedactor:
     """Replaces each match of one regular expression that is not empty."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, on_found: Callable[[], None]) -> None:
         """Understand a pattern.
 
         Raises:
             UsageError: where it is no regular expression.
         """
-        self.count = 0
+        self._on_found = on_found
         self._flags = 0
         self._source = pattern
         self._keep: frozenset[str] = frozenset()
@@ -90,7 +90,7 @@ class PatternRedactor:
                 out.append(text[shown:end])
             else:
                 out += text[shown:start], PLACEHOLDER
-                self.count += 1
+                self._on_found()
             shown = pos = end
         else:
             if not final and pos <= hold and (found := self._open.search(text, pos, partial=True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _SHORTEST_BASE64 = 6
 """Characters of base64; fewer would be found where they mean nothing."""
@@ -15,8 +15,8 @@ _LONG = 1000
 class SecretRedactor:
     """Replaces secrets, the longest form first where several begin at one place."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, on_found: Callable[[], None]) -> None:
+        self._on_found = on_found
         self.placeholders: set[str] = set()
         self._instead: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
@@ -74,7 +74,8 @@ class SecretRedactor:
 
     def _replacement(self, found: str) -> str:
         instead = self._instead[found]
-        self.count += instead != found
+        if instead != found:
+            self._on_found()
         return instead
 
     def _beginning(self, text: str, pos: int) -> int:
