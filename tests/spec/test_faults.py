@@ -140,7 +140,7 @@ KEYS = {
     ),
     "tool of no kind": (
         "tools: [{name: a, description: b}]",
-        "s.yaml:3:9: tools[0]: one of use, python, command, http or agent is needed",
+        "s.yaml:3:9: tools[0]: one of use, python, command, http, mcp or agent is needed",
     ),
     "tool of two kinds": (
         'tools: [{use: shell, python: "json:dumps"}]',
