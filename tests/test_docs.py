@@ -62,7 +62,13 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     ours = ("PI_RUN_", "GITHUB_", "PYTEST_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
-    return {**kept, **dict.fromkeys(KEYS, "a-key"), "PATH": path, "PI_RUN_QUIET": "1"}
+    return {
+        **kept,
+        **dict.fromkeys(KEYS, "a-key"),
+        "PATH": path,
+        "COLUMNS": "80",
+        "PI_RUN_QUIET": "1",
+    }
 
 
 def write_files(page: Path) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RunSpec"]
 
+_NAMED = 5
+"""Of the specs that are not tested, how many are named."""
 _found: pytest.StashKey[Found] = pytest.StashKey()
 
 
@@ -69,10 +71,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Name the specs that are not tested, since nothing is expected of them."""
+    """Name the specs that are not tested."""
     found = config.stash.get(_found, None)
     untested = found.untested() if found is not None else []
-    return [f"pi-run: not tested, nothing is expected of it: {path}" for path in untested]
+    if not untested:
+        return []
+    names = ", ".join(untested[:_NAMED]) + (", …" if untested[_NAMED:] else "")
+    return [f"pi-run: not tested, since nothing is expected: {names}"]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

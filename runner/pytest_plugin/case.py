@@ -110,7 +110,12 @@ class Case:
             told = _parting_lines(replayed)
             text = f"it is not the same each time; see pi-run doctor {self._spec}"
             raise self._failure(text, [text, *told], [f"log: {log}"])
-        write_whole(target, log.read_bytes())
+        try:
+            write_whole(target, log.read_bytes())
+        except OSError as error:
+            raise self._failure(
+                f"{shown(target)} can't be written: {error.strerror or error}"
+            ) from error
         log.unlink()
 
     def _is_free(self) -> bool:

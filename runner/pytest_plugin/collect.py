@@ -67,12 +67,13 @@ class SpecFile(pytest.File):
         seen = look(shown(self.path))
         log = log_beside(self.path)
         recording = bool(self.config.getoption("pi_run_record", False))
-        tested = log is not None or recording or seen.expects or self._named
+        # A log that was forgotten must not go unnoticed where all depends on it.
+        tested = log is not None or recording or seen.expects or self._named or _in_ci()
         self._found.add(self.path, seen, tested=tested)
         if not tested:
             return []
         kind = "replay" if log is not None else "record" if recording else "expect"
-        alone = kind == "replay" or (seen.alone and (kind == "expect" or seen.expects))
+        alone = kind == "replay" or (seen.alone and seen.expects)
         item: SpecItem = SpecItem.from_parent(
             self,
             name=kind,
@@ -107,15 +108,14 @@ class SpecItem(pytest.Item):
             raise
 
     def _run(self, case: Case, log: Path) -> None:
-        in_ci = bool(os.environ.get("CI"))
         if self.name == "replay":
-            renewing = self.config.getoption("--snapshot-update", False) and not in_ci
+            renewing = self.config.getoption("--snapshot-update", False) and not _in_ci()
             return case.renew(log) if renewing else case.replay(log)
         if self.name == "expect":
             if not self._seen.expects:
                 raise self._failure(NOTHING_EXPECTED)
             return case.run()
-        if in_ci:
+        if _in_ci():
             raise self._failure(
                 f"there is no {shown(log)}, and nothing is recorded while CI is set; "
                 "record it elsewhere, and commit it"
@@ -134,3 +134,8 @@ class SpecItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the test is, counted from 0, and what it is called in headings."""
         return self.path, self._seen.line - 1, f"{self.path.name}: {self.name}"
+
+
+def _in_ci() -> bool:
+    """Whether nothing is to be written. What is set to nothing is not set, as pytest sees it."""
+    return bool(os.environ.get("CI"))

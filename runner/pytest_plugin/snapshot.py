@@ -45,7 +45,7 @@ def log_snapshot_of(snapshot: Any, *, record: bool) -> SnapshotAssertion:
 class LogSnapshotExtension(SingleFileSnapshotExtension):
     """One canonical log a snapshot, compared by what it means and shown by turn and path."""
 
-    file_extension = "jsonl"
+    file_extension = _file_extension = "jsonl"  # the second is the name that syrupy 4 has for it
     _write_mode = WriteMode.TEXT
 
     def serialize(self, data: Any, **_: Any) -> str:

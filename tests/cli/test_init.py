@@ -30,6 +30,8 @@ def test_the_test_that_it_writes_passes(pi_run: PiRun, folder: Path) -> None:
         check=False,
     )
     assert tests.returncode == 0, tests.stdout
+    # Its spec is a test, too.
+    assert "2 passed" in tests.stdout
 
 
 def test_it_overwrites_nothing(pi_run: PiRun, folder: Path) -> None:

@@ -145,18 +145,22 @@ def test_what_is_missing_fails(pytester: pytest.Pytester, write: Write) -> None:
     )
 
 
-def test_a_spec_that_expects_nothing_fails_where_it_is_named(
-    pytester: pytest.Pytester, write: Write
+def test_a_spec_that_expects_nothing_fails_where_it_is_named_and_in_a_ci(
+    pytester: pytest.Pytester, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(quiet="", good=WELL)
 
     everything = pytester.runpytest()
     everything.assert_outcomes(passed=1)
-    told = "pi-run: not tested, nothing is expected of it: quiet.yaml"
+    told = "pi-run: not tested, since nothing is expected: quiet.yaml"
     everything.stdout.fnmatch_lines([told])
     named = pytester.runpytest("quiet.yaml")
     named.assert_outcomes(failed=1)
     named.stdout.fnmatch_lines(["E   nothing is expected of it; add `expect` or *--record"])
+    monkeypatch.setenv("CI", "true")
+    pytester.runpytest().assert_outcomes(passed=1, failed=1)
+    (pytester.path / "over.yaml").write_text(f"extends: quiet.yaml\n{WELL}", encoding="utf-8")
+    pytester.runpytest().assert_outcomes(passed=2, deselected=1)
 
 
 def test_a_part_of_others_is_left_to_their_tests(pytester: pytest.Pytester, write: Write) -> None:
