@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,15 +67,22 @@ class Driven:
         if self._live is not None and self._goes_on:
             model = self._live.model(loaded, path, choice, names)
             model.provider = RecordedProvider(choice.provider, self._drive, model.provider)
-            if model.api_key is not None:
-                model.api_key = self._later_key(model.api_key)
+            model.api_key = self._key(model.api_key)
             return model
         provider = RecordedProvider(choice.provider, self._drive)
-        return model_of(choice, model_id(path, choice, names), provider, None)
+        return model_of(choice, model_id(path, choice, names), provider, self._key(None))
 
-    def _later_key(self, key: Callable[[], Any]) -> Callable[[], Any]:
+    def _key(self, key: Callable[[], Any] | None) -> Callable[[], Any]:
         """A key that is asked for only when something is really sent."""
-        return lambda: key() if self._drive.at_end(current.get().path) else None
+
+        async def read() -> Any:
+            await self._drive.before_request()
+            if key is None or not self._drive.at_end(current.get().path):
+                return None
+            given = key()
+            return await given if inspect.isawaitable(given) else given
+
+        return read
 
     def tool(self, loaded: Loaded, path: str, entry: ToolEntry, names: Names) -> Tool:
         """A tool that comes to what it came to."""
@@ -85,7 +93,13 @@ class Driven:
         make = None
         if live is not None:
             make = lambda: live.tool(loaded, path, entry, names)  # noqa: E731
-        return RecordedTool(self._schema(loaded, index, entry), self._drive, make)
+        return self._recorded_tool(self._schema(loaded, index, entry), make)
+
+    def _recorded_tool(
+        self, schema: Mapping[str, Any], make: Callable[[], Tool] | None = None
+    ) -> Tool:
+        """A tool as a log knows it; ``make`` makes the real one."""
+        return RecordedTool(schema, self._drive, make)
 
     def mcp_tools(
         self, loaded: Loaded, path: str, entry: McpTools, names: Names, taken: Collection[str]
@@ -114,7 +128,7 @@ class Driven:
     ) -> Tool:
         live = self._live
         if live is None:
-            return RecordedTool(tool, self._drive)
+            return self._recorded_tool(tool)
         from runner.toolkit.mcp.listing import Listed
 
         listed = Listed(own_name, tool["description"], tool["parameters"])
@@ -126,7 +140,7 @@ class Driven:
 
         if "tools" in self._real:
             return BusyTool(make(), self._drive)
-        return RecordedTool(tool, self._drive, make)
+        return self._recorded_tool(tool, make)
 
     def unavailable(self, loaded: Loaded) -> list[Unavailable]:
         """What could not be had."""
@@ -291,15 +305,24 @@ class Driven:
             or line.get("tool_call_id") != call_id
         ):
             return None
-        match line["action"]:
-            case "block":
-                return {"block": True, "reason": line["reason"], "stop": bool(line.get("stop"))}
-            case "rewrite":
-                return {"arguments": line["arguments"]}
-            case "replace":
-                return {"is_error": call["result"]["is_error"]}
-        hook.on_error = line.get("on_error")
-        raise PiRunError(line.get("reason", ""))
+        return decision_of(line, hook, call)
+
+
+def decision_of(line: Mapping[str, Any], hook: Hook, call: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hook gave that decided of a call, as a log tells it.
+
+    Raises:
+        PiRunError: where it failed.
+    """
+    match line["action"]:
+        case "block":
+            return {"block": True, "reason": line["reason"], "stop": bool(line.get("stop"))}
+        case "rewrite":
+            return {"arguments": line["arguments"]}
+        case "replace":
+            return {"is_error": call["result"]["is_error"]}
+    hook.on_error = line.get("on_error")
+    raise PiRunError(line.get("reason", ""))
 
 
 class BusyTool:

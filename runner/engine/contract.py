@@ -389,12 +389,14 @@ class Clock:
         return get_running_loop().call_later(seconds, callback)
 
     async def turn_of(self, agent: str | None, what: str, key: str) -> None:
-        """Wait until the end of something that took its own time may be told.
+        """Wait until something that races others may be told, or begun.
 
-        At once; a replay lets ends that raced come in their recorded order.
+        At once; a replay lets ends that raced come in their recorded order, and stops its run
+        where that was stopped before a call was begun.
 
         Args:
             agent: The agent's path.
-            what: The type of the event that tells it.
+            what: The type of the event that tells it; of a call that is about to be run,
+                ``tool_execution_begin``.
             key: Which of those that race it is: a tool call's id, a task's iteration.
         """

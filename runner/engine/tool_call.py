@@ -143,6 +143,9 @@ class _Call:
 
     async def go(self, refused: ToolResult | None = None) -> None:
         """Steps 5 to 7, but for the result's message; of a call that is refused, the last."""
+        if refused is None:
+            session = self.session
+            await session.clock.turn_of(session.path, "tool_execution_begin", self.id)
         refused = refused or self._refused_late() or self._take_place()
         await self._finish(refused or await self._execute(), ran=refused is None)
 

@@ -31,6 +31,9 @@ from runner.log.tape import Line, Tape
 
 SELF_ABORTED = "the model's answer was aborted"
 """How a run ends whose model says of itself that it was cut short."""
+REST = 0.01
+"""Seconds without any progress after which all agents have come to a rest: none of them waits for
+anything that takes time."""
 UNKNOWN = (
     "The run was killed while this call was under way: whether it had its effect is unknown. "
     "Look at what is there before you call it again."
@@ -81,6 +84,24 @@ class Drive:
             (session if ending.limit is not None and session.path else self.root or session).abort(
                 ending
             )
+
+    async def before_request(self) -> None:
+        """Abort where the log has an answer for which no request was made."""
+        session = current.get()
+        line = self.tape.coming(session.path)
+        if line is not None and is_answer(line):
+            await self.abort_at_rest(session)
+
+    async def abort_at_rest(self, session: Session) -> None:
+        """As `abort`, once all other agents have come to where it found them.
+
+        Each of them stands still there: what it was doing did not come to its end.
+        """
+        tape, taken = self.tape, -1
+        while taken != tape.taken or tape.busy:
+            taken = tape.taken
+            await asyncio.sleep(REST)
+        self.abort(session)
 
     def refusal(self, session: Session) -> list[str]:
         """Why the call that an agent just began was not run, if its tool refused its arguments."""
@@ -140,6 +161,11 @@ class Drive:
                 case _:
                     break
         return answer
+
+
+def is_answer(line: Line) -> bool:
+    """Whether a line begins an answer."""
+    return bool(line["type"] == "message_start" and line["message"].get("role") == "assistant")
 
 
 def _text(end: Line) -> str:
@@ -207,7 +233,7 @@ class RecordedProvider:
         end = self._drive.survey.ends[min(self._drive.part, len(self._drive.survey.ends) - 1)]
         if end is not None and end.get("error") == SELF_ABORTED:
             return Stop("aborted")
-        self._drive.abort(session)
+        await self._drive.abort_at_rest(session)
         await asyncio.Event().wait()
         raise AssertionError("an aborted answer is cancelled")
 
@@ -270,10 +296,15 @@ class RecordedTool:
             tool_call_id in drive.rerun or (drive.at_end(path) and open_call is None)
         ):
             return await self._real().execute(tool_call_id, params, on_update, cancellation)
-        while line := await drive.tape.until(path, lambda line: _is_of(line, tool_call_id)):
-            if line["type"] != "tool_execution_update":
-                break
-            on_update(line["update"])
+        try:
+            while line := await drive.tape.until(path, lambda line: _is_of(line, tool_call_id)):
+                if line["type"] != "tool_execution_update":
+                    break
+                on_update(line["update"])
+        except asyncio.CancelledError:
+            # Another call of the turn was the first to be stopped; this one's turn comes later.
+            if _end_of(drive.tape, path, tool_call_id) is None:
+                raise
         end = _end_of(drive.tape, path, tool_call_id)
         if end is None:
             return ToolResult(UNKNOWN, is_error=True)
@@ -333,8 +364,8 @@ async def _play(
         return result
     cancellation.cancel(stopped)
     if not stopped.startswith("timed out") and not session.cancellation.cancelled:
-        drive.abort(session)
         try:
+            await drive.abort_at_rest(session)
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             return result
@@ -389,7 +420,11 @@ class DrivenClock(Clock):
 
     async def turn_of(self, agent: str | None, what: str, key: str) -> None:
         """Wait for the place among what raced."""
-        if not self._drive.at_end(agent):
+        if what == "tool_execution_begin":
+            end = _end_of(self._drive.tape, agent, key)
+            if end is not None and self._drive.was_stopped(end):
+                self._drive.abort(current.get())
+        elif not self._drive.at_end(agent):
             await self._drive.tape.until(agent, lambda line: _is_turn(line, what, key))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 from runner.engine.event import Event
 from runner.engine.message import as_message
 from runner.engine.session import Session, current
-from runner.log.drive import Drive
+from runner.log.drive import Drive, is_answer
 from runner.log.parting import Parting, first_difference, likely_cause
 from runner.log.tape import Line
 
@@ -60,6 +60,8 @@ class Follower:
         """Whether an event of an agent need not be told."""
         if self.difference is not None or self.past_end:
             return True
+        if self.live and event["type"] == "run_resume":
+            return False  # other agents may have lines left, which are theirs
         tape = self._drive.tape
         if event["type"] == "turn_start":
             self._turns[agent] = event["turn"]
@@ -156,22 +158,33 @@ class Follower:
             self._resting.add(agent)
         elif line["type"] in ("turn_start", "task_start", "agent_end"):
             self._resting.discard(agent)
-        if (
-            following["type"] == "message_start"
-            and following["message"].get("role") == "assistant"
-            and line["type"] not in ("model_request", "message_update", "run_resume")
-        ):
-            # No request was made for this answer: the abort came before.
+        if line["type"] == "model_retry" and is_answer(following):
+            # No other request was made: the abort came while it was waited for.
             self._drive.abort(self._session(agent))
-        if self._drive.was_stopped(following):
+        if (
+            self._drive.was_stopped(following)
+            and line["type"] in ("tool_execution_start", "hook_decision")
+            and line.get("tool_call_id") == following["tool_call_id"]
+        ):
+            # The abort came before the call was ready to be run.
             self._drive.abort(self._session(agent))
         if following["type"] == "task_end" and self._was_stopped_at_rest(following, agent):
             # The abort came when the turn was over, or a hook after it was asked.
             self._drive.abort(self._session(agent))
+        if following["type"] == "agent_end" and agent is None and self._is_aborted_here():
+            # The abort came between two tasks.
+            self._drive.abort(self.run.session)
 
     def _session(self, agent: str | None) -> Session:
         """That of an agent whose event this is: it is told where the agent works."""
         return cast("DrivenRun", self.run).session if agent is None else current.get()
+
+    def _is_aborted_here(self) -> bool:
+        """Whether the main agent's next end is that of a run that was aborted."""
+        lines = self._drive.tape.ahead(None)
+        next(lines)
+        after = next(lines, None)
+        return after is not None and after["type"] == "run_end" and after["status"] == "aborted"
 
     def _was_stopped_at_rest(self, task_end: Line, agent: str | None) -> bool:
         """Whether a task that ended between two turns did so by an abort, or since time was up.

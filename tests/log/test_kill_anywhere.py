@@ -30,8 +30,8 @@ def run(folder: Path, spec: str, abort_after: int | None = None) -> list[str]:
     control = Control()
 
     def abort(event: dict[str, Any]) -> None:
-        if event["seq"] == abort_after and control._run is not None:
-            control._run.abort(2)
+        if event["seq"] == abort_after:
+            control.abort(2)
 
     work = run_spec_async(folder / "spec.yaml", options=options, control=control, on_event=abort)
     asyncio.run(work)
@@ -87,5 +87,44 @@ def test_aborted_after_any_line(tmp_path: Path, mode: str) -> None:
         assert replay(log).difference is None, kept[place]
         if json.loads(kept[-1])["status"] == "aborted":
             assert go_on(log) == ("ok", "a b"), kept[place]
+            assert replay(log).difference is None, kept[place]
+        log.unlink()
+
+
+FAN_OUT = """\
+version: 1
+model: {provider: scripted, script: [{text: Go on.}]}
+prompt: Go
+follow_ups:
+  tasks: [{id: each, for_each: "['a', 'b']", agent: ./one.yaml, inputs: {item: "{{ item }}"}}]
+"""
+ONE = """\
+version: 1
+inputs: {item: {type: string}}
+model: {provider: scripted, script: [{tool_calls: [{name: ok}]}, {text: "{{ inputs.item }}"}]}
+prompt: "{{ inputs.item }}"
+tools: [{name: ok, description: Ok., command: ["true"], idempotent: true}]
+"""
+
+
+def test_killed_after_any_line_of_a_fan_out(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(ONE, encoding="utf-8")
+    lines = run(tmp_path, FAN_OUT)
+    log = tmp_path / "log.jsonl"
+    for count in range(1, len(lines)):
+        log.write_text("".join(lines[:count]), encoding="utf-8")
+        assert go_on(log) == ("ok", "a\nb"), lines[count - 1]
+        assert replay(log).difference is None, lines[count - 1]
+
+
+def test_a_fan_out_aborted_after_any_line(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(ONE, encoding="utf-8")
+    count, log = len(run(tmp_path, FAN_OUT)), tmp_path / "log.jsonl"
+    for place in range(count - 2):
+        kept = run(tmp_path, FAN_OUT, abort_after=place)
+        found = replay(log).difference
+        assert found is None, (kept[place], found)
+        if json.loads(kept[-1])["status"] == "aborted":
+            assert go_on(log) == ("ok", "a\nb"), kept[place]
             assert replay(log).difference is None, kept[place]
         log.unlink()
