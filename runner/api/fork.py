@@ -12,7 +12,7 @@ from typing import Any, cast
 from runner.api.driven import Driven
 from runner.api.live import Live
 from runner.api.options import Control, RunResult
-from runner.api.replay import Recording, plan_of, start_of
+from runner.api.replay import Recording, adopting, plan_of, start_of
 from runner.api.runs import OnEvent, OnLine, now, result_of, runner_version
 from runner.engine.emit import Emitter
 from runner.engine.event import Event
@@ -133,6 +133,7 @@ class Fork:
         follower = Follower(drive, go_live=go_live, tells=True, up_to_turn=self.options.turn)
         emitter.recorded = follower
         follower.run, drive.root = run, run.session
+        follower.on_resume = adopting(recording, run, plan)
         if control is not None:
             control._attach(run)
         ended = await run.execute()

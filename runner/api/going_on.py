@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from runner.api.replay import Recording, later_plan, resume_of, start_of
+from runner.api.replay import Recording, adopting, later_plan, resume_of, start_of
 from runner.engine.emit import Emitter
 from runner.engine.event import Event, RunResume
 from runner.engine.plan import Plan
@@ -61,6 +61,7 @@ class GoingOn:
         follower = Follower(self.drive, go_live=go_live)
         emitter.recorded = follower
         follower.run, self.drive.root = run, run.session
+        follower.on_resume = adopting(self.recording, run, self.plan)
         ready(run)
         ended = await run.execute()
         while not follower.live and follower.difference is None:

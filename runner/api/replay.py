@@ -62,6 +62,8 @@ class Recording:
         self.survey: Survey = survey(self._lines(self.warnings.append))
         self.plan: dict[str, Any] = self.survey.start["plan"]
         self.inputs: dict[str, Any] = self.survey.start["inputs"]
+        self.builder: Builder | None = None
+        """Makes the plans that it went on by later; None where a changed spec goes on."""
         self._resolved: dict[int, Mapping[str, Any]] = {}
         self._kept: list[Loaded] = []
 
@@ -221,6 +223,7 @@ def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Pla
     builder = Builder(edges, recording.environ(), run_id or "", one_by_one=run_id is None)
     try:
         if spec is None:
+            recording.builder = builder
             return builder.plan(recording.loaded(), recording.inputs, literal=True)
         loaded = load(spec, sets=changes_of(recording.plan))
         recording.knows(loaded, recording.plan)
@@ -252,6 +255,7 @@ async def follow(recording: Recording, drive: Drive, follower: Follower, plan: P
     emitter.recorded = follower
     run = Run(plan, start_of(recording), emitter, clock)
     follower.run, drive.root = run, run.session
+    follower.on_resume = adopting(recording, run, plan)
     ended = await run.execute()
     while _goes_on(drive, follower):
         line = cast("Any", drive.tape.next(None))
@@ -267,10 +271,29 @@ def _goes_on(drive: Drive, follower: Follower) -> bool:
     return line is not None and line["type"] == "run_resume"
 
 
+def adopting(recording: Recording, run: Run, plan: Plan) -> Callable[[Mapping[str, Any]], None]:
+    """Has a run go on by another plan where its log says that it was resumed by one."""
+
+    def adopt(line: Mapping[str, Any]) -> None:
+        if (later := later_plan(recording, plan, line)) is not None:
+            run.adopt(later)
+
+    return adopt
+
+
 def later_plan(recording: Recording, plan: Plan, line: Mapping[str, Any]) -> Plan | None:
-    """The plan that a resumed run went on by, if it was another: the same agent, other limits."""
+    """The plan that a resumed run went on by, if it was another.
+
+    Raises:
+        LogError: where it is none.
+    """
     if "plan" not in line:
         return None
+    if recording.builder is not None:
+        loaded = recording.loaded(line["plan"])
+        inputs = {name: value for name, value in recording.inputs.items() if name in loaded.inputs}
+        return recording.builder.plan(loaded, loaded.bind_inputs(inputs), literal=True)
+    # A changed spec goes on as it is, but for the limits that the run was given.
     from dataclasses import replace
 
     from runner.engine.limit import Limits

@@ -71,6 +71,7 @@ class Resumption:
         edges = Driven(self._drive, self.recording.resolved, live)
         run_id = self.survey.start.get("run_id", "")
         self._builder = Builder(edges, self.recording.environ(), run_id)
+        self.recording.builder = self._builder
         self._plain = Builder(live, environ, run_id)
         self._changes: list[tuple[str, str]] = []
         self._new_json: dict[str, Any] | None = None

@@ -50,6 +50,8 @@ class Follower:
         self._resting: set[str | None] = set()
         """Agents that are between two turns: hooks are asked there."""
         self.run: DrivenRun | None = None
+        self.on_resume: Callable[[Line], None] | None = None
+        """Called where the run was resumed after it was killed, in the midst of its work."""
         self.difference: Parting | None = None
         self.past_end = False
         """Whether the run came to the end of a log that breaks off."""
@@ -94,6 +96,8 @@ class Follower:
         while line is not None and line["type"] == "run_resume" != event["type"]:
             self._drive.tape.take(agent)
             self._drive.part += 1
+            if self.on_resume is not None:
+                self.on_resume(line)
             line = self._drive.tape.next(agent)
         if line is not None and event["type"] == "run_resume":
             self._drive.part += 1
