@@ -112,7 +112,7 @@ class Driven:
             if known == written and not found:
                 own = resolved.get("mcp", {}).get(f"tools[{place}]", {})
                 found += [
-                    self._mcp_tool(loaded, path, entry, names, tool, own[tool["name"]])
+                    self._mcp_tool(loaded, path, entry, names, tool, own.get(tool["name"], ""))
                     for tool in tools
                 ]
         return found

@@ -44,7 +44,7 @@ def recorded_tools(plan: Mapping[str, Any], entry: McpTools) -> list[tuple[Mappi
     for index, (known, tools) in enumerate(groups):
         if known == written:
             names = own.get(f"tools[{index}]", {})
-            return [(tool, names[tool["name"]]) for tool in tools]
+            return [(tool, names.get(tool["name"], "")) for tool in tools]
     for agent in resolved.get("agents", {}).values():
         if found := recorded_tools(agent, entry):
             return found

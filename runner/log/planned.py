@@ -55,7 +55,10 @@ def _of_plan(plan: Any, path: str) -> Iterator[str]:
             yield f"{path}.{key} is no {name}"
             return
     yield from _of_environment(resolved["env"], f"{path}.env")
-    yield from _of_tools(plan.get("tools"), resolved["tools"], f"{path}.tools")
+    servers = resolved.get("mcp", {})
+    yield from _of_servers(servers, f"{path}.mcp")
+    yield from _of_unavailable(resolved.get("unavailable", []), f"{path}.unavailable")
+    yield from _of_tools(plan.get("tools"), servers, resolved["tools"], f"{path}.tools")
     yield from _of_flags(resolved.get("flags", {}), f"{path}.flags")
     yield from _of_agents(plan, resolved.get("agents"), f"{path}.agents")
 
@@ -66,9 +69,34 @@ def _of_environment(values: Mapping[str, Any], path: str) -> Iterator[str]:
             yield f"{path}.{name} is no text"
 
 
-def _of_tools(entries: Any, tools: list[Any], path: str) -> Iterator[str]:
-    if isinstance(entries, list) and len(entries) > len(tools):
-        yield f"{path} has {len(tools)} tools, and the plan has {len(entries)}"
+def _of_servers(servers: Any, path: str) -> Iterator[str]:
+    if not isinstance(servers, dict) or not all(map(_is_names, servers.values())):
+        yield f"{path} is no object of the names of each server's tools"
+
+
+def _is_names(names: Any) -> bool:
+    return isinstance(names, dict) and all(isinstance(name, str) for name in names.values())
+
+
+def _of_unavailable(unavailable: Any, path: str) -> Iterator[str]:
+    told = isinstance(unavailable, list) and all(
+        isinstance(one, dict) and isinstance(one.get("tool"), str) and "reason" in one
+        for one in unavailable
+    )
+    if not told:
+        yield f"{path} is no list of tools, each with the reason"
+
+
+def _of_tools(
+    entries: Any, servers: Mapping[str, Any], tools: list[Any], path: str
+) -> Iterator[str]:
+    wanted = 0
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        # A server comes to any number of tools.
+        is_server = isinstance(entry, dict) and "mcp" in entry
+        wanted += len(servers.get(f"tools[{index}]", ())) if is_server else 1
+    if wanted > len(tools):
+        yield f"{path} has {len(tools)} tools, and the plan has {wanted}"
     for index, tool in enumerate(tools):
         if not isinstance(tool, dict):
             yield f"{path}[{index}] is no object"

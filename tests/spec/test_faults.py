@@ -144,8 +144,8 @@ KEYS = {
     ),
     "tool of two kinds": (
         'tools: [{use: shell, python: "json:dumps"}]',
-        's.yaml:3:22: tools[0].python: it can\'t stand beside "use"; one of use, python, command, http '
-        "or agent is needed",
+        's.yaml:3:22: tools[0].python: it can\'t stand beside "use"; one of use, python, command, '
+        "http, mcp or agent is needed",
     ),
     "hook of two kinds": (
         'hooks: {convert_to_llm: [{python: "json:dumps", command: [a]}]}',

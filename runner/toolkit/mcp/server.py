@@ -131,7 +131,7 @@ class McpServer:
                 self._client = None
         except Exception as error:
             if not opened.done():
-                opened.set_exception(self._error(await _told(_innermost(error))))
+                opened.set_exception(await self._start_error(_innermost(error)))
         finally:
             self._client = None
             if self._peer is not None:
@@ -218,6 +218,11 @@ class McpServer:
         if self._peer is not None:
             self._peer.kill()
 
+    async def _start_error(self, error: BaseException) -> McpError:
+        if isinstance(error, PiRunError):
+            return McpError(f"the MCP server {self.options.name}: {describe(error)}")
+        return self._error((await asyncio.to_thread(_sdk)).told(error))
+
     def _error(self, what: str) -> McpError:
         words = self._peer.last_words() if self._peer is not None else ""
         text = f"the MCP server {self.options.name}: {what}"
@@ -232,14 +237,6 @@ def _sdk() -> ModuleType:
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
     return sdk
-
-
-async def _told(error: BaseException) -> str:
-    """Why a server did not start, in words."""
-    if isinstance(error, PiRunError):
-        return describe(error)
-    told: str = (await asyncio.to_thread(_sdk)).told(error)
-    return told
 
 
 async def _unchecked(_name: str, _result: Any) -> None:
