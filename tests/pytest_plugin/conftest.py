@@ -30,9 +30,16 @@ addopts = -p no:hypothesispytest
 
 
 @pytest.fixture(autouse=True)
-def _own_machine(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_machine(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """The pytest under test is neither in a CI nor a worker of the one that tests it."""
     pytester.makeini(INI)
+    temporary = str(tmp_path_factory.mktemp("temporary"))
+    monkeypatch.setenv("TMPDIR", temporary)
+    monkeypatch.setattr("tempfile.tempdir", temporary)
     for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
