@@ -57,7 +57,7 @@ def _named(loaded: Loaded) -> dict[str, Any]:
 
 
 def tools(path: str | None = None) -> list[dict[str, Any]]:
-    """The tools of a spec, or the built-in ones, each with its schema and where it comes from.
+    """The tools of a spec, or those that need none, each with its schema and where it comes from.
 
     Raises:
         SpecError: with all that is wrong with the spec.
@@ -78,7 +78,7 @@ def tools(path: str | None = None) -> list[dict[str, Any]]:
 
 
 def _built_in() -> list[dict[str, Any]]:
-    from runner.bundled import tool_names
+    from runner.api.tooling import tool_names
     from runner.spec.load import load_plan
 
     names = tool_names()
@@ -92,7 +92,12 @@ def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:
     from runner.spec.model.tool import AgentTool, McpTools
 
     path, entry = f"tools[{index}]", loaded.spec.tools[index]
-    source = f"built-in {entry}" if isinstance(entry, str) else loaded.where(path)
+    if isinstance(entry, str):
+        from runner.api.tooling import source_of
+
+        source = source_of(entry)
+    else:
+        source = loaded.where(path)
     if isinstance(entry, AgentTool):
         other = loaded.agents[f"{path}.agent"]
         about = entry.description or other.spec.description or f"Ask {other.name}."
@@ -115,6 +120,7 @@ def target_faults(loaded: Loaded) -> list[Fault]:
         faults += _tool_faults(each)
         faults += _python_faults(each)
         faults += _provider_faults(each)
+        faults += _sandbox_faults(each)
     return faults
 
 
@@ -156,6 +162,14 @@ def _server_faults(loaded: Loaded, index: int, entry: McpTools) -> Iterator[Faul
             message = f'there is a server "{name}" already, tools[{before}]; give one another name'
             yield loaded.fault(f"{path}.name", message)
             return
+
+
+def _sandbox_faults(loaded: Loaded) -> Iterator[Fault]:
+    if loaded.spec.sandbox == "bwrap":
+        from runner.toolkit.sandbox import MISSING, is_there
+
+        if not is_there():
+            yield loaded.fault("sandbox", MISSING)
 
 
 def _python_faults(loaded: Loaded) -> Iterator[Fault]:

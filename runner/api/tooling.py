@@ -63,20 +63,37 @@ def make_tool(live: Live, loaded: Loaded, path: str, entry: ToolEntry, names: Na
         made = _function(live, load_callable(entry.python, folder), loaded, entry)
     else:
         made = _named(live, loaded, entry)
-    return held(live, loaded, made, None if isinstance(entry, str) else entry)
+    options = None if isinstance(entry, str) else entry
+    # In a sandbox that can't be written out of, it is the sandbox that keeps a run read-only.
+    is_confined = loaded.spec.sandbox == "bwrap" and _is_program(entry)
+    return held(live, loaded, made, options, changes_nothing=is_confined)
 
 
-def held(live: Live, loaded: Loaded, tool: Tool, entry: OwnToolOptions | None) -> Tool:
+def held(
+    live: Live,
+    loaded: Loaded,
+    tool: Tool,
+    entry: OwnToolOptions | None,
+    *,
+    changes_nothing: bool = False,
+) -> Tool:
     """A tool that keeps to what its run asks of all: also one that nothing here made."""
     from runner.toolkit.held import HeldTool
 
-    changes_nothing = getattr(tool, "read_only", False)
+    changes_nothing = changes_nothing or getattr(tool, "read_only", False)
     return HeldTool(
         tool,
         live.outputs,
         concurrency=entry.concurrency if entry is not None else None,
         refused=live.is_read_only(loaded) and not changes_nothing,
     )
+
+
+def _is_program(entry: ToolEntry) -> bool:
+    """Whether all that a tool does is done by a program."""
+    if isinstance(entry, UseTool):
+        entry = entry.use
+    return isinstance(entry, CommandTool) or entry in ("python", "shell")
 
 
 def tool_names() -> list[str]:
@@ -158,6 +175,7 @@ def _function(
             environment=lambda: live.child_environment(loaded.folder),
             options=options,
             read_only=live.is_read_only(loaded),
+            confine=_confine(live, loaded),
             ask=live.ask,
             outputs=live.outputs,
             output_schema=cast("Any", output.schema) if output is not None else None,
@@ -202,7 +220,23 @@ def _command(live: Live, loaded: Loaded, path: str, entry: CommandTool, names: N
         folder=Path(loaded.folder_of(f"{path}.command")),
         workspace=live.workspace,
         environment=lambda: live.child_environment(loaded.folder),
+        confine=_confine(live, loaded),
+        allow_options=bool(entry.allow_options),
+        is_json=entry.output == "json",
         **options_of(entry),
+    )
+
+
+def _confine(live: Live, loaded: Loaded) -> Callable[[Sequence[str]], Sequence[str]] | None:
+    """What runs programs in the spec's sandbox; None where it has none."""
+    if loaded.spec.sandbox != "bwrap":
+        return None
+    from runner.toolkit.sandbox import confine
+
+    return confine(
+        live.workspace,
+        read_only=live.is_read_only(loaded),
+        also_read=lambda: live.outputs.folder,
     )
 
 

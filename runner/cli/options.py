@@ -34,10 +34,13 @@ def run_options(
         for known, more in zip((values, texts), inputs_file(inputs), strict=True):
             for name in more.keys() - values.keys() - texts.keys():
                 known[name] = more[name]
+    changes = set_paths(sets)
+    if flags.get("read_only"):
+        changes.append(("read_only", "true"))
     return RunOptions(
         values=values,
         texts=texts,
-        sets=set_paths(sets),
+        sets=changes,
         prompt=prompt_text(prompt),
         model=model,
         log="none" if log == "-" else log,

@@ -61,6 +61,7 @@ Exit codes:
 @click.option("--require-expect", is_flag=True, help="Refuse a spec that expects nothing.")
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--yes", is_flag=True, help="Answer every question of a permission with yes.")
+@click.option("--read-only", is_flag=True, help="Refuse tools that may change something.")
 @click.option("--steer", metavar="PATH", help="Steer with each line of this file or FIFO.")
 @click.option(
     "--interactive", is_flag=True, help="Steer with each line that is typed; ask for follow-ups."

@@ -55,7 +55,17 @@ def load(path: str | os.PathLike[str], *, sets: Iterable[str | tuple[str, Any]] 
         raise UsageError("\n".join(map(told, wrong)))
     if session.faults or loaded is None:
         raise SpecError(session.faults)
+    for each in loaded.everything():
+        _pass_on(each)
     return loaded
+
+
+def _pass_on(loaded: Loaded) -> None:
+    """Have all specs that one uses keep to what it may not do: an agent is no way around it."""
+    for agent in loaded.everything():
+        agent.spec.read_only = agent.spec.read_only or loaded.spec.read_only
+        if loaded.spec.sandbox not in (None, "none"):
+            agent.spec.sandbox = loaded.spec.sandbox
 
 
 def load_plan(

@@ -1,0 +1,49 @@
+"""Programs in a sandbox of bubblewrap (``bwrap``): they read all and write to the workspace alone.
+
+There is no network but a loopback of its own, no process of others is seen, ``/tmp`` is empty and
+private, and what is started ends with who started it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+PROGRAM = "bwrap"
+MISSING = (
+    f"the sandbox needs bubblewrap, and there is no program {PROGRAM} in the PATH; install it (the "
+    "package is called bubblewrap), or take `sandbox` away"
+)
+
+
+def is_there() -> bool:
+    """Whether the program is installed."""
+    return shutil.which(PROGRAM) is not None
+
+
+def confine(
+    workspace: Path, *, read_only: bool, also_read: Callable[[], Path | None]
+) -> Callable[[Sequence[str]], list[str]]:
+    """What makes an argv that runs another one in a sandbox.
+
+    Args:
+        workspace: The folder that can be written to, and in which the program starts.
+        read_only: Whether that can only be read too.
+        also_read: Gives a folder in ``/tmp`` that can be read, if there is one.
+    """
+    folder = str(workspace)
+
+    def confined(argv: Sequence[str]) -> list[str]:
+        bound = ["--ro-bind" if read_only else "--bind", folder, folder]
+        if (more := also_read()) is not None:
+            bound += ["--ro-bind", str(more), str(more)]
+        return [
+            *(PROGRAM, "--unshare-all", "--die-with-parent"),
+            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+            *("--tmpfs", "/tmp", "--tmpfs", "/run"),
+            *bound,
+            *("--chdir", folder, "--", *argv),
+        ]
+
+    return confined
