@@ -59,7 +59,7 @@ class Recording:
         self.path = Path(path)
         self.warnings: list[str] = []
         self._known = lines
-        self.survey: Survey = survey(self._lines(self.warnings.append))
+        self.survey: Survey = survey(self.lines(self.warnings.append))
         self.plan: dict[str, Any] = self.survey.start["plan"]
         self.inputs: dict[str, Any] = self.survey.start["inputs"]
         self.builder: Builder | None = None
@@ -71,14 +71,15 @@ class Recording:
         """Its lines, each changed, or left out, as is asked for."""
 
         def lines() -> Iterator[dict[str, Any]]:
-            for event in self._lines():
+            for event in self.lines():
                 changed = event if change is None else change(event)
                 if changed is not None:
                     yield changed
 
         return Tape(lines())
 
-    def _lines(self, warn: Warn | None = None) -> Iterator[dict[str, Any]]:
+    def lines(self, warn: Warn | None = None) -> Iterator[dict[str, Any]]:
+        """Its lines as they are; ``warn`` is told of a torn tail."""
         if self._known is not None:
             return iter(self._known)
         return (event for _, event in read(self.path, warn))
