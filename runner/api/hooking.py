@@ -33,7 +33,7 @@ def make_hooks(live: Live, loaded: Loaded, names: Names, answer: Answer | None =
     """
     hooks = {
         point: [
-            make_hook(live, loaded, f"hooks.{point}[{n}]", entry, names)
+            live.hook(loaded, f"hooks.{point}[{n}]", entry, names)
             for n, entry in enumerate(getattr(loaded.spec.hooks, point))
         ]
         for point in POINTS

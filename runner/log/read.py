@@ -39,21 +39,33 @@ def read(path: str | os.PathLike[str], warn: Warn | None = None) -> Iterator[tup
         LogError: when the file can't be read, is no log or one of a newer format, or is broken
             anywhere but at its end; with the line's number.
     """
-    number = 0
     try:
         with Path(path).open("rb") as file:
-            while line := file.readline() if number else _first_line(file):
-                number += 1
-                try:
-                    event = _event(line, number)
-                except _BrokenError as error:
-                    raise LogError(f"{path}: line {number}: {error}") from None
-                if event is None:
-                    _torn(path, line, number, file, warn)
-                    return
-                yield number, event
+            yield from read_file(file, path, warn)
     except OSError as error:
         raise LogError(f"{path}: can't be read: {error.strerror or error}") from None
+
+
+def read_file(
+    file: IO[bytes], path: str | os.PathLike[str], warn: Warn | None = None
+) -> Iterator[tuple[int, Event]]:
+    """As `read`, from an open file; ``path`` is what it is called.
+
+    Raises:
+        LogError: as for `read`.
+        OSError: when it can't be read.
+    """
+    number = 0
+    while line := file.readline() if number else _first_line(file):
+        number += 1
+        try:
+            event = _event(line, number)
+        except _BrokenError as error:
+            raise LogError(f"{path}: line {number}: {error}") from None
+        if event is None:
+            _torn(path, line, number, file, warn)
+            return
+        yield number, event
     if number == 0:
         raise LogError(f"{path}: line 1: is no log of pi-run: the file is empty")
 
