@@ -2,7 +2,8 @@
 
 A child has its own session, so that it and all that it started can be ended together: asked first
 (SIGTERM), and after a moment made to (SIGKILL). That is done however a child ends, also when it
-ends by itself: what it left running in the background ends with it. Text is UTF-8 in any locale.
+ends by itself: what it left running in the background ends with it. It is done by
+`runner.guardian` where this process is killed. Text is UTF-8 in any locale.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO
 
 from runner.captured import Captured
 from runner.error import RunError
+from runner.guardian import GUARDIAN
 
 MAX_OUTPUT = 1 << 20
 """Bytes that are kept of what a child says, where nothing else is asked for."""
@@ -165,6 +167,7 @@ class Child:
         self._process = start(
             self._argv, self._cwd, self._env, has_input=bool(self._stdin), merged=self._merged
         )
+        GUARDIAN.watch(self._process.pid)
         timed_out = False
         try:
             self._connect()
@@ -220,6 +223,7 @@ class Child:
         finally:
             self._signal(signal.SIGKILL)
             self._close()
+            GUARDIAN.release(self._process.pid)
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the group; whether there is one.

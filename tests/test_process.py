@@ -1,5 +1,6 @@
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -280,3 +281,35 @@ def test_a_program_of_the_specs_folder(tmp_path: Path) -> None:
     assert program_path("../a.sh", tmp_path) == str(tmp_path.parent / "a.sh")
     assert program_path("git", tmp_path) == "git"
     assert program_path("/bin/sh", tmp_path) == "/bin/sh"
+
+
+KILLED = """\
+import asyncio, os, sys
+from pathlib import Path
+from runner.process import run
+
+async def main():
+    await run(["true"], cwd=Path("."), env=dict(os.environ))
+    script = "sleep 60 & echo $! > inner.part; mv inner.part inner; sleep 60"
+    await run(["sh", "-c", script], cwd=Path("."), env=dict(os.environ))
+
+asyncio.run(main())
+"""
+
+
+def test_nothing_outlives_a_kill_of_this_process(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path)
+    inner = tmp_path / "inner"
+    while not inner.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    number = int(inner.read_text("utf-8"))
+    while True:
+        try:
+            stat = Path(f"/proc/{number}/stat").read_text("utf-8")
+        except (FileNotFoundError, ProcessLookupError):
+            break
+        if stat.rpartition(")")[2].split()[0] in "ZX":
+            break
+        time.sleep(0.01)
