@@ -10,6 +10,7 @@ from typing import Any, cast
 from runner.api.build import Builder
 from runner.api.driven import Driven
 from runner.api.live import Live
+from runner.api.plan_json import plan_json
 from runner.engine.emit import Emitter
 from runner.engine.event import RunResume, RunStart
 from runner.engine.plan import Plan
@@ -233,6 +234,26 @@ def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Pla
         return builder.plan(loaded, loaded.bind_inputs(inputs), flags.get("prompt"))
     except TemplateError as error:
         raise UsageError(f"{spec or recording.path}: {error}") from error
+
+
+def changed_start(recording: Recording, edges: Driven, spec: str) -> dict[str, Any]:
+    """What a ``run_start`` tells of a changed spec and its plan, in place of what the log does.
+
+    Raises:
+        SpecError: with all that is wrong with the changed spec.
+        UsageError: where the log's inputs don't fit it.
+    """
+    loaded = load(spec, sets=changes_of(recording.plan))
+    recording.knows(loaded, recording.plan)
+    flags = recording.plan.get("resolved", {}).get("flags", {})
+    builder = Builder(edges, recording.environ(), recording.survey.start.get("run_id", ""))
+    inputs = loaded.bind_inputs({k: v for k, v in recording.inputs.items() if k in loaded.inputs})
+    plan = builder.plan(loaded, inputs, flags.get("prompt"))
+    return {
+        "spec": {"name": loaded.name, "path": loaded.file, "sha256": loaded.sha256},
+        "plan": plan_json(loaded, plan, builder, inputs, flags),
+        "inputs": inputs,
+    }
 
 
 def changes_of(plan: Mapping[str, Any]) -> list[str | tuple[str, Any]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runner.cli.command import Command
 from runner.cli.streams import Streams
 from runner.error import UsageError
+
+if TYPE_CHECKING:
+    from runner.cli.runs import Wanted
 
 
 @click.command(
@@ -18,6 +21,7 @@ Examples:
   pi-run replay last
   pi-run replay run.jsonl --spec triage.yaml
   pi-run replay run.jsonl --from-turn 3 --override call_2=other.txt
+  pi-run replay run.jsonl --live model --log new.jsonl
   pi-run replay run.jsonl --print --speed 2
 
 \b
@@ -29,9 +33,15 @@ Exit codes: 0 all as recorded, 1 it differs, 6 the log can't be read.""",
 @click.option(
     "--live",
     "real",
-    type=click.Choice(("tools", "hooks")),
+    type=click.Choice(("tools", "hooks", "model")),
     multiple=True,
     help="Run these for real instead of playing them back.",
+)
+@click.option(
+    "--on-miss",
+    type=click.Choice(("fail", "live")),
+    help="With --live model: what becomes of a call that the log has not. By default the replay "
+    "ends there; live runs it.",
 )
 @click.option("--from-turn", type=click.IntRange(1), metavar="N", help="Fork: live from turn N on.")
 @click.option(
@@ -41,7 +51,12 @@ Exit codes: 0 all as recorded, 1 it differs, 6 the log can't be read.""",
     metavar="ID=FILE",
     help="In a fork: give a message or a call's result another content first.",
 )
-@click.option("--log", "fork_log", metavar="PATH", help="The fork's own log.")
+@click.option(
+    "--log",
+    "new_log",
+    metavar="PATH",
+    help="The new log of a fork or --live model; - prints it, or none.",
+)
 @click.option("--print", "shows", is_flag=True, help="Show it as it looked, and run nothing.")
 @click.option(
     "--speed",
@@ -73,6 +88,8 @@ def command(streams: Streams, /, log: str, **flags: Any) -> int:
         return play(streams, path, speed=speed, quiet=flags["quiet"], color=color)
     if flags["from_turn"] is not None:
         return _fork(streams, path, flags)
+    if "model" in flags["real"]:
+        return _ask_anew(streams, path, flags)
     return _replay(streams, path, flags)
 
 
@@ -83,15 +100,24 @@ def _refuse_what_does_not_fit(flags: dict[str, Any]) -> None:
         UsageError: for the first of them.
     """
     if flags["shows"]:
-        runs = ("spec", "real", "from_turn", "overrides", "fork_log")
+        runs = ("spec", "real", "on_miss", "from_turn", "overrides", "new_log")
         if any(flags[name] for name in runs):
             raise UsageError("--print runs nothing; leave what it is to run with out")
         if flags["form"] != "text":
             raise UsageError("--print shows text; pi-run show LOG --format json gives the events")
     elif flags["speed"] is not None:
         raise UsageError("--speed is that of --print; add --print")
-    if flags["from_turn"] is None and (flags["overrides"] or flags["fork_log"]):
-        raise UsageError("--override and --log belong to a fork; add --from-turn N")
+    if flags["from_turn"] is not None and flags["real"]:
+        raise UsageError("--from-turn N is all live from turn N on; leave --live out")
+    if flags["from_turn"] is None and flags["overrides"]:
+        raise UsageError("--override belongs to a fork; add --from-turn N")
+    asks = "model" in flags["real"]
+    if asks and "tools" in flags["real"]:
+        raise UsageError("--live model answers calls by the log; to run them, run the spec")
+    if flags["on_miss"] is not None and not asks:
+        raise UsageError("--on-miss is that of --live model; add --live model")
+    if flags["new_log"] and flags["from_turn"] is None and not asks:
+        raise UsageError("--log is that of a fork or of --live model; add --from-turn N")
 
 
 def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
@@ -125,9 +151,50 @@ def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
     return 0 if parting is None else 1
 
 
+def _wanted(flags: dict[str, Any]) -> Wanted:
+    from runner.cli.runs import Wanted
+
+    color, quiet = not flags["no_color"], flags["quiet"]
+    form = "jsonl" if flags["new_log"] == "-" else flags["form"]
+    return Wanted(form, 1, 1.0, None, color=color, quiet=quiet)
+
+
+def _log(flags: dict[str, Any]) -> str | None:
+    """Where the new log goes, as a file."""
+    return "none" if flags["new_log"] == "-" else flags["new_log"]
+
+
+def _ask_anew(streams: Streams, path: str, flags: dict[str, Any]) -> int:
+    from runner import json_text
+    from runner.api.live_model import ModelReplay, ModelReplayOptions
+    from runner.cli.runs import Runs
+    from runner.views.replay import asked_json, asked_line, parting_lines
+
+    options = ModelReplayOptions(
+        spec=flags["spec"],
+        runs=flags["on_miss"] == "live",
+        hooks="hooks" in flags["real"],
+        log=_log(flags),
+    )
+    work = ModelReplay(path, options)
+    wanted = _wanted(flags)
+    result = Runs(streams, wanted).do(work)
+    if result.log is not None and not flags["quiet"]:
+        streams.say(f"log: {result.log}")
+    if wanted.form == "json":
+        streams.line(json_text.line(asked_json(path, work, result)))
+    elif work.difference is not None:
+        # With --log - stdout has the log's lines and nothing else.
+        tell = streams.result if wanted.form == "text" else streams.say
+        tell("\n".join([f"{path}:", *parting_lines(work.difference, None)]))
+    if not flags["quiet"]:
+        streams.say(asked_line(path, work, result))
+    return work.exit_code(result)
+
+
 def _fork(streams: Streams, path: str, flags: dict[str, Any]) -> int:
     from runner.api.fork import Fork, ForkOptions
-    from runner.cli.runs import Runs, Wanted
+    from runner.cli.runs import Runs
 
     overrides = {}
     for item in flags["overrides"]:
@@ -135,7 +202,6 @@ def _fork(streams: Streams, path: str, flags: dict[str, Any]) -> int:
         if not equals:
             raise UsageError(f"--override {item}: write ID=FILE")
         overrides[name] = file
-    options = ForkOptions(flags["from_turn"], overrides, flags["spec"], flags["fork_log"])
-    color, quiet = not flags["no_color"], flags["quiet"]
-    wanted = Wanted(flags["form"], 1, 1.0, None, color=color, quiet=quiet)
+    options = ForkOptions(flags["from_turn"], overrides, flags["spec"], _log(flags))
+    wanted = _wanted(flags)
     return Runs(streams, wanted).go_on(Fork(path, options), path)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from runner.json_text import line
+from runner.views.text import plural
 
 SHOWN = 400
 """Characters of a value that are shown."""
@@ -54,6 +55,45 @@ def parting_json(parting: Parting) -> dict[str, Any]:
         "new": parting.new,
         "cause": parting.cause,
     }
+
+
+class Asked(Protocol):
+    """A replay whose model was asked anew."""
+
+    made: int
+    difference: Any
+
+    @property
+    def left(self) -> int:
+        """How many recorded calls were not made again."""
+        ...
+
+
+def asked_json(log: str, asked: Asked, result: Any) -> dict[str, Any]:
+    """What a replay came to whose model was asked anew, as an object; ``result`` is the run's."""
+    parting = asked.difference
+    return {
+        "log": log,
+        "status": result.status,
+        "same": parting is None,
+        "difference": None if parting is None else parting_json(parting),
+        "calls": {"same": asked.made, "left": asked.left},
+        "text": result.text,
+        "output": result.output,
+        "usage": result.usage,
+        "cost_usd": result.cost_usd,
+        "turns": result.turns,
+        "new_log": result.log,
+        "error": result.error,
+    }
+
+
+def asked_line(log: str, asked: Asked, result: Any) -> str:
+    """The same in a line."""
+    left = f", {asked.left} of the log not made" if asked.left else ""
+    why = f": {result.error}" if result.error else ""
+    made = plural(asked.made, "call")
+    return f"{log}: {made} as recorded{left}; the run ended as {result.status}{why}"
 
 
 def _shown(value: Any) -> str:
