@@ -50,6 +50,7 @@ class Canonical:
         self._lanes = {"": self._root, "main": self._root}
         self._task_ended_in: _Lane | None = None
         self._seq: int | None = None
+        self._ended = False
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
         """Take the next event; gives those whose place is now known."""
@@ -60,8 +61,10 @@ class Canonical:
             # Only now is it clear that all expectations of the task have come.
             self._task_ended_in.next_task()
             self._task_ended_in = None
-        if kind == "run_resume":
+        if kind == "run_resume" and self._ended:
+            # Where the run was killed instead, all that was open goes on.
             self._release()
+        self._ended = kind == "run_end"
         lane = self._lane(event)
         lane.take(dict(event))
         if kind == "task_end":
@@ -147,6 +150,7 @@ class _Lane:
         self._last_task: _Slot | None = None
         self._loose: list[Event] = []  # belongs to none of what is open
         self._numbers: dict[str, set[int]] = {}  # of the agents below, by name
+        self._works_for: dict[str, tuple[Any, Any]] = {}  # the agents below: their first task
 
     def take(self, event: Event) -> None:
         """Take one of the agent's own lines."""
@@ -181,10 +185,13 @@ class _Lane:
 
     def place_of(self, name: str, event: Mapping[str, Any]) -> Emit:
         """Where the lines of an agent below go, by its path's last part and its first line."""
-        slot = self._named(event) or self._likely(name)
+        slot = self._named(event) or self._same(name) or self._likely(name)
         if slot is None:
             return self._pass
         slot.has_agent = True
+        for key, task in self._tasks.items():
+            if task is slot:
+                self._works_for[name] = key
         return slot.put
 
     def release(self) -> None:
@@ -224,12 +231,18 @@ class _Lane:
             return call
         return self._tasks.get((event.get("task_id"), event.get("iteration")))
 
+    def _same(self, name: str) -> _Slot | None:
+        """The task that an agent had when it began before: it takes it up again after a resume."""
+        return self._tasks.get(self._works_for.get(name, ("", 0)))
+
     def _likely(self, path: str) -> _Slot | None:
         """The open call or task that an agent works for, told by its number.
 
         Agents are numbered in the order of what they work for, though they may begin in another.
         """
-        slots = (self._calls or self._tasks).values()
+        taken = set(self._works_for.values())
+        tasks = [slot for key, slot in self._tasks.items() if key not in taken]
+        slots = self._calls.values() or tasks
         waiting = [slot for slot in slots if not (slot.ended or slot.has_agent)]
         name, _, digits = path.partition("#")
         number = int(digits) if digits.isdecimal() else 1
