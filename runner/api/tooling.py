@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -233,11 +234,11 @@ def _confine(live: Live, loaded: Loaded) -> Callable[[Sequence[str]], Sequence[s
         return None
     from runner.toolkit.sandbox import confine
 
-    return confine(
-        live.workspace,
-        read_only=live.is_read_only(loaded),
-        also_read=lambda: live.outputs.folder,
-    )
+    def also_read() -> list[Path]:
+        needed = [Path(loaded.folder), Path(sys.base_prefix), Path(sys.prefix)]
+        return needed if live.outputs.folder is None else [*needed, live.outputs.folder]
+
+    return confine(live.workspace, read_only=live.is_read_only(loaded), also_read=also_read)
 
 
 def _http(live: Live, loaded: Loaded, path: str, entry: HttpTool, names: Names) -> Tool:
