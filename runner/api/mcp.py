@@ -13,6 +13,8 @@ from runner.api.tooling import Names, options_of
 from runner.engine.contract import Tool
 from runner.engine.plan import Unavailable
 from runner.error import PiRunError, RunError, UsageError, describe
+from runner.json_text import line
+from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model.tool import HeaderSecret, McpServer, McpTools
 from runner.spec.template import Template
@@ -54,14 +56,14 @@ class Servers:
     """All servers of a run, each started once for all agents that use it."""
 
     live: Live
-    known: dict[tuple[int, str], _Known] = field(default_factory=dict)
-    """By the spec and the place in it that names each."""
+    known: dict[tuple[str, ...], _Known] = field(default_factory=dict)
+    """By the spec and the place in it that names each; the same spec may be loaded twice."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
     """The plan of a log: what its tools were is what they are, where a server isn't started."""
 
     def of(self, loaded: Loaded, path: str, entry: McpTools, names: Names) -> _Known:
         """The server that a place in a spec names; it need not be started."""
-        key = id(loaded), path
+        key = loaded.folder, loaded.name, path, line(to_json(entry))
         if key not in self.known:
             from runner.toolkit.mcp.server import McpServer as Server
             from runner.toolkit.mcp.server import ServerOptions

@@ -36,8 +36,7 @@ _STEP = 0.01
 
 # The first line names the group. A second line is the server's end in order: nothing is to be done.
 _GUARD = (
-    'read -r group || exit; read -r _ && exit; kill -TERM -- "-$group"; sleep 1; '
-    'kill -KILL -- "-$group"'
+    'read -r group || exit; read -r _ && exit; kill -TERM "-$group"; sleep 1; kill -KILL "-$group"'
 )
 
 

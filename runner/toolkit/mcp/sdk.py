@@ -7,14 +7,15 @@ from typing import Any, TypeVar
 
 import httpx2
 from mcp import Client, MCPError
-from mcp_types import CONNECTION_CLOSED, Implementation
+from mcp_types import Implementation
 from pydantic import ValidationError
 
 from runner.error import describe
 
 _T = TypeVar("_T")
-_TERMINATED = "Session terminated"
-"""What the SDK makes of a server that does not know its session any more."""
+_GONE = ("Connection closed", "Session terminated")
+"""What the SDK makes of a connection that ended, and of a server that has forgotten the session.
+Their codes are not only the SDK's: a server may answer with them too."""
 
 
 class ClosedError(Exception):
@@ -44,7 +45,7 @@ def make_client(streams: Any, roots: Any) -> Any:
 
 def told(error: BaseException) -> str:
     """Why a server did not start, by what it, or the network, said."""
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+    if isinstance(error, MCPError) and error.message in _GONE:
         return "it ended before it had started"
     if isinstance(error, ValidationError):
         return f"it answered with what is no MCP: {_place(error)}"
@@ -63,7 +64,7 @@ async def answered(work: Awaitable[_T]) -> _T:
     try:
         return await work
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED or error.message == _TERMINATED:
+        if error.message in _GONE:
             raise ClosedError(error.message) from None
         raise AnsweredError(error.message[:2000]) from None
     except ValidationError as error:

@@ -102,7 +102,11 @@ class StdioPeer:
         async for line in self._lines():
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
+            except ValueError as error:
+                # Of what can't be read because of its depth an answer may be waited for.
+                if "recursion limit" in str(error):
+                    self.problem = "it sent a message that is nested too deeply"
+                    return
                 noise += len(line)
                 if noise > _MAX_NOISE:
                     self.problem = f"more than {_MAX_NOISE} bytes on its stdout are no message"
