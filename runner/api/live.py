@@ -295,6 +295,7 @@ class Live:
         """End what was started for the whole run."""
         if "servers" in vars(self):
             await self.servers.close()
+        self.outputs.close()
 
     def unavailable(self, loaded: Loaded) -> list[Unavailable]:
         """What could not be had of the run's servers."""
