@@ -24,6 +24,7 @@ COMMANDS = {
     "show": "Tell what happened in a run, from its log.",
     "diff": "Compare two logs.",
     "logs": "List the logs of runs.",
+    "script": "Make a script for the scripted model of a log.",
     "doctor": "Check what a spec needs, and whether it does the same twice.",
     "tools": "List the tools that there are, with their schemas.",
     "schema": "Print the JSON Schema of specs or of logs.",
