@@ -239,6 +239,7 @@ class Driven:
         async def call(*args: Any) -> Any:
             session = current.get()
             if self._live is None or not self._drive.at_end(session.path):
+                await self._drive.during_hook(point)
                 return recorded(*args)
             if not real:
                 real.append(self._live.hook(loaded, path, entry, names))

@@ -34,6 +34,8 @@ SELF_ABORTED = "the model's answer was aborted"
 REST = 0.01
 """Seconds without any progress after which all agents have come to a rest: none of them waits for
 anything that takes time."""
+_AT_REST = ("stop_after_turn", "steering_messages", "follow_up_messages")
+"""The extension points between two turns."""
 UNKNOWN = (
     "The run was killed while this call was under way: whether it had its effect is unknown. "
     "Look at what is there before you call it again."
@@ -73,7 +75,7 @@ class Drive:
 
     def at_end(self, agent: str | None) -> bool:
         """Whether an agent has no more lines."""
-        return self.tape.coming(agent) is None
+        return next(self.tape.ahead(agent), None) is None
 
     def abort(self, session: Session) -> None:
         """End a run, or an agent, as its log says that it was."""
@@ -111,11 +113,41 @@ class Drive:
         head, *reasons = _text(line).split("\n- ")
         return reasons if head == UNFIT else []
 
-    def was_stopped(self, line: Line) -> bool:
+    def was_not_begun(self, line: Line) -> bool:
         """Whether a line tells of a call that was not begun, since its run was stopped by then."""
         if line["type"] != "tool_execution_end" or "stopped" not in line:
             return False
         return _text(line) == not_run(line["stopped"])
+
+    def was_stopped_at_rest(self, line: Line, agent: str | None) -> bool:
+        """Whether a task ended between two turns by an abort, or since time was up.
+
+        All other limits are reached again by themselves.
+        """
+        if line["type"] != "task_end" or line["status"] != "limit":
+            return bool(line["type"] == "task_end" and line["status"] == "aborted")
+        for one in self.tape.ahead(agent):
+            if one["type"] == "limit_reached":
+                return bool(one["limit"] == "seconds")
+            if one["type"] == "agent_end":
+                break
+        # Another agent told it, as it is told once a run.
+        end = self.survey.ends[self.part]
+        return end is not None and end.get("error", "").startswith("the limit seconds of ")
+
+    async def during_hook(self, point: str) -> None:
+        """Abort where the log shows that it was done while a hook was under way."""
+        session = current.get()
+        line = self.tape.coming(session.path)
+        if line is None or session.cancellation.cancelled:
+            return
+        if point == "before_tool_call":
+            stopped = self.was_not_begun(line)
+        else:
+            stopped = point in _AT_REST and self.was_stopped_at_rest(line, session.path)
+        if stopped:
+            await self.abort_at_rest(session)
+            await asyncio.Event().wait()
 
     def _local_end(self, session: Session) -> Ending | None:
         """The time limit of an agent of its own, where that ended it."""
@@ -422,7 +454,7 @@ class DrivenClock(Clock):
         """Wait for the place among what raced."""
         if what == "tool_execution_begin":
             end = _end_of(self._drive.tape, agent, key)
-            if end is not None and self._drive.was_stopped(end):
+            if end is not None and self._drive.was_not_begun(end):
                 self._drive.abort(current.get())
         elif not self._drive.at_end(agent):
             await self._drive.tape.until(agent, lambda line: _is_turn(line, what, key))

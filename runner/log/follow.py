@@ -47,8 +47,6 @@ class Follower:
         self._tells = tells
         self._up_to_turn = up_to_turn
         self._turns: dict[str | None, int] = {}
-        self._resting: set[str | None] = set()
-        """Agents that are between two turns: hooks are asked there."""
         self.run: DrivenRun | None = None
         self.on_resume: Callable[[Line], None] | None = None
         """Called where the run was resumed after it was killed, in the midst of its work."""
@@ -148,60 +146,49 @@ class Follower:
 
     def _look_ahead(self, line: Line, agent: str | None) -> None:
         """Do what came from outside, now that its place has come."""
-        following = self._drive.tape.coming(agent)
-        if following is None or self.run is None:
+        if self.run is None:
             return
-        if following["type"] == "message_queued" and agent is None:
+        following = next(self._drive.tape.ahead(agent), None)
+        if following is not None and following["type"] == "message_queued" and agent is None:
             source = following["source"]
             if source not in ("spec", "hook"):
                 queue = following["queue"]
                 session = self.run.session
                 target = session.steering if queue == "steering" else session.follow_up
                 target.put(as_message(following["message"]), source)
-        if line["type"] == "turn_end":
-            self._resting.add(agent)
-        elif line["type"] in ("turn_start", "task_start", "agent_end"):
-            self._resting.discard(agent)
-        if line["type"] == "model_retry" and is_answer(following):
-            # No other request was made: the abort came while it was waited for.
-            self._drive.abort(self._session(agent))
-        if (
-            self._drive.was_stopped(following)
-            and line["type"] in ("tool_execution_start", "hook_decision")
-            and line.get("tool_call_id") == following["tool_call_id"]
-        ):
-            # The abort came before the call was ready to be run.
-            self._drive.abort(self._session(agent))
-        if following["type"] == "task_end" and self._was_stopped_at_rest(following, agent):
-            # The abort came when the turn was over, or a hook after it was asked.
-            self._drive.abort(self._session(agent))
-        if following["type"] == "agent_end" and agent is None and self._is_aborted_here():
-            # The abort came between two tasks.
-            self._drive.abort(self.run.session)
+        following = self._drive.tape.coming(agent)
+        if following is not None:
+            self._stop_before(following, line, agent)
+
+    def _stop_before(self, following: Line, line: Line, agent: str | None) -> None:
+        """Abort where the next line of an agent shows that it was aborted by then."""
+        drive = self._drive
+        match line["type"]:
+            case "model_retry":
+                # No other request was made: the abort came while it was waited for.
+                stopped = is_answer(following)
+            case "tool_execution_start":
+                # Before it was ready to be run.
+                call = following.get("tool_call_id")
+                stopped = drive.was_not_begun(following) and call == line["tool_call_id"]
+            case "turn_end":
+                # When the turn was over, unless a hook was under way that told something.
+                first = next(drive.tape.ahead(agent))
+                stopped = drive.was_stopped_at_rest(first, agent)
+            case _:
+                stopped = agent is None and self._is_aborted_here(following)
+        if stopped:
+            drive.abort(self._session(agent))
 
     def _session(self, agent: str | None) -> Session:
         """That of an agent whose event this is: it is told where the agent works."""
         return cast("DrivenRun", self.run).session if agent is None else current.get()
 
-    def _is_aborted_here(self) -> bool:
-        """Whether the main agent's next end is that of a run that was aborted."""
+    def _is_aborted_here(self, following: Line) -> bool:
+        """Whether the main agent's next line is its end, and its run was aborted between tasks."""
+        if following["type"] != "agent_end":
+            return False
         lines = self._drive.tape.ahead(None)
         next(lines)
         after = next(lines, None)
         return after is not None and after["type"] == "run_end" and after["status"] == "aborted"
-
-    def _was_stopped_at_rest(self, task_end: Line, agent: str | None) -> bool:
-        """Whether a task that ended between two turns did so by an abort, or since time was up.
-
-        All other limits are reached again by themselves.
-        """
-        if agent not in self._resting or task_end["status"] != "limit":
-            return agent in self._resting and task_end["status"] == "aborted"
-        for line in self._drive.tape.ahead(agent):
-            if line["type"] == "limit_reached":
-                return bool(line["limit"] == "seconds")
-            if line["type"] == "agent_end":
-                break
-        # Another agent told it, as it is told once a run.
-        end = self._drive.survey.ends[self._drive.part]
-        return end is not None and end.get("error", "").startswith("the limit seconds of ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from runner.engine.contract import (
     BlockEnd,
@@ -68,13 +68,13 @@ def arguments_of(raw: str) -> Any:
 
 
 def fault_of(error: Line, after: Line | None) -> ProviderError:
-    """The fault of an answer that failed; whether the model was asked again shows after it."""
-    retried = after is not None and after["type"] == "model_retry"
-    same = retried and "fallback" not in cast("Line", after)
-    return ProviderError(
-        error["message"],
-        error["kind"],
-        status=error.get("status"),
-        retryable=same,
-        retry_after=(cast("Line", after)["delay"] or None) if same else None,
-    )
+    """The fault of an answer that failed; whether the model was asked again shows after it.
+
+    Where nothing is after it, since the run was killed, it is decided anew.
+    """
+    message, kind, status = error["message"], error["kind"], error.get("status")
+    if after is None:
+        return ProviderError(message, kind, status=status)
+    same = after["type"] == "model_retry" and "fallback" not in after
+    delay = after["delay"] or None if same else None
+    return ProviderError(message, kind, status=status, retryable=same, retry_after=delay)

@@ -51,8 +51,11 @@ class Tape:
         return lines[0] if lines else None
 
     def coming(self, agent: str | None) -> Line | None:
-        """The next line of an agent that tells what it did: where resumes were is passed over."""
-        return next(self.ahead(agent), None)
+        """The next line of an agent that tells what it did.
+
+        What joined a queue by then is told before it, whatever it is.
+        """
+        return next((one for one in self.ahead(agent) if one["type"] != "message_queued"), None)
 
     def ahead(self, agent: str | None) -> Iterator[Line]:
         """The lines of an agent that were not taken, in order, but for where resumes were."""
@@ -78,7 +81,7 @@ class Tape:
 
     def breaks_off_after(self, agent: str | None, kind: str) -> bool:
         """Whether the last line of an agent is of this type. It is said once."""
-        return self.coming(agent) is None and self._last.pop(agent, None) == kind
+        return next(self.ahead(agent), None) is None and self._last.pop(agent, None) == kind
 
     def cut(self) -> None:
         """Forget all lines that were not taken: the tape ends here."""

@@ -128,3 +128,15 @@ def test_a_fan_out_aborted_after_any_line(tmp_path: Path) -> None:
             assert go_on(log) == ("ok", "a\nb"), kept[place]
             assert replay(log).difference is None, kept[place]
         log.unlink()
+
+
+def test_killed_before_a_retry_was_told(tmp_path: Path) -> None:
+    failing = "{text: a b, deltas: 2, error: overloaded, status: 529}"
+    script = PLAIN.replace("{text: a b, deltas: 2}", f"{failing}, {{text: a b}}")
+    lines = run(tmp_path, script.replace("{provider:", "{retry: {attempts: 2, max_delay: 0.01}, provider:"))
+    log = tmp_path / "log.jsonl"
+    assert any('"model_retry"' in line for line in lines)
+    for count in range(1, len(lines)):
+        log.write_text("".join(lines[:count]), encoding="utf-8")
+        assert go_on(log) == ("ok", "a b"), lines[count - 1]
+        assert replay(log).difference is None, lines[count - 1]
