@@ -1,0 +1,238 @@
+"""A recorded run once more for each point where it can fail, in memory and with nothing real."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runner.api.chaos_point import Point, all_points
+from runner.api.chaos_run import Line, Ran, Stage
+from runner.api.options import Control, RunOptions, RunResult
+from runner.api.prepared import prepare
+from runner.api.replay import Recording, start_of
+from runner.api.runs import run
+from runner.error import LogError
+from runner.json_text import line
+from runner.log.ends import ends
+from runner.log.invariants import broken
+from runner.log.script import Script
+
+_KEPT = ("tool_called", "tool_not_called", "that")
+"""Kinds of expectations that can hold whatever a model says."""
+_NAMES_TEXT = re.compile(r"\bresult\b(?!\s*\.\s*(?!text\b|output\b)\w)")
+"""In a condition: what may be about what a model said."""
+_COMPARED = ("status", "exit_code", "text", "output")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one point."""
+
+    point: Point
+    status: str | None
+    """How the run ended; None where it did not."""
+    exit_code: int | None
+    error: str | None
+    """Why it did not end as ``ok``."""
+    broken: list[str]
+    """What does not hold; empty where the run survived."""
+    lines: list[Line]
+    """Its log; where what doesn't hold was found after it went on, that of the whole."""
+
+
+class Chaos:
+    """A log, and the runs that are made of it.
+
+    Args:
+        log: The log's file.
+        seed: Decides all that is left to chance.
+
+    Raises:
+        LogError: where it can't be read.
+    """
+
+    def __init__(self, log: str | Path, seed: int = 0) -> None:
+        recording = Recording(log)
+        lines = list(recording.lines())
+        self.warnings = recording.warnings
+        self.recorded = recording.survey.end
+        """The recording's ``run_end``; None where it has none."""
+        self._seed = seed
+        start: Line = {"seq": 0, "t": 0.0, **start_of(recording)}
+        start["plan"] = _without_texts(recording.plan)
+        start.setdefault("run_id", "chaos")
+        self._stage = Stage(recording.path, start, seed)
+        self._control = self._stage.fresh(Script(lines))
+        self._script = Script(self._control.lines)
+        self._missed = set(_missed(self._control.lines))
+
+    @property
+    def control(self) -> Outcome:
+        """The run with nothing that goes wrong: what all others are held against."""
+        wrong = [*self._wrong(self._control), *sorted(self._missed)]
+        return _outcome(Point("model", "nothing", 0), self._control, wrong)
+
+    def points(self) -> list[Point]:
+        """All points at which the run can fail."""
+        types = [one["type"] for one in self._control.lines]
+        return list(all_points(self._control.edges.reached, types))
+
+    def run(self, point: Point) -> Outcome:
+        """Make the run fail at a point, see how it ends, and let it go on.
+
+        A run that was killed or aborted goes on, and has to come to the undisturbed end. Any other
+        is killed once more, somewhere, and has to come to its own end again.
+        """
+        if point.kind == "crash":
+            return self._crash(point)
+        ran = self._stage.fresh(self._script, point)
+        wrong = self._wrong(ran)
+        if wrong:
+            return _outcome(point, ran, wrong)
+        own = Script(ran.lines)
+        if point.kind == "abort" and ran.end["status"] == "aborted":
+            after = self._stage.resumed(ran.lines, self._script, own.count)
+            wrong = self._wrong_after(after, len(ran.lines), self._control)
+            where = "resumed"
+        else:
+            place = random.Random(f"{self._seed} {point}").randrange(1, len(ran.lines))
+            after = self._stage.resumed(
+                ran.lines[:place], own, lambda agent: own.answered(agent, place)
+            )
+            wrong = self._wrong_after(after, place, ran)
+            where = f"killed after line {place - 1} and resumed"
+        return _outcome(point, ran, [f"{where}: {text}" for text in wrong], after)
+
+    def _crash(self, point: Point) -> Outcome:
+        lines, count = self._control.lines, point.place + 1
+        torn = self._stage.torn(lines, count) if point.what != "killed" else None
+        script = self._script
+        after = self._stage.resumed(
+            lines[:count], script, lambda agent: script.answered(agent, count)
+        )
+        wrong = self._wrong_after(after, count, self._control)
+        return _outcome(point, after, [torn, *wrong] if torn is not None else wrong)
+
+    def _wrong(self, ran: Ran) -> list[str]:
+        """What does not hold of a run by itself."""
+        wrong = ran.broken + broken(ran.lines)
+        if wrong:
+            return wrong
+        differs = self._stage.replayed(ran.lines)
+        wrong = [f"its replay differs: {differs}"] if differs is not None else []
+        return wrong + [text for text in _missed(ran.lines) if text not in self._missed]
+
+    def _wrong_after(self, after: Ran, count: int, ran: Ran) -> list[str]:
+        """What does not hold of a run that went on after some lines, and was to end as another."""
+        wrong = self._wrong(after)
+        finished = {
+            (one.get("agent"), one["tool_call_id"])
+            for one in after.lines[:count]
+            if one["type"] == "tool_execution_end"
+        }
+        for agent, call, *_ in after.edges.reached.calls:
+            if (agent, call) in finished:
+                wrong.append(f"{call} of {agent or 'main'} is run again, though it had ended")
+        for key in _COMPARED:
+            there, wanted = after.end.get(key), ran.end.get(key)
+            if not wrong and there != wanted:
+                wrong.append(f"its {key} is {there!r:.80}, not {wanted!r:.80}")
+        return wrong
+
+
+def _outcome(point: Point, ran: Ran, wrong: list[str], after: Ran | None = None) -> Outcome:
+    lines = after.lines if after is not None and wrong else ran.lines
+    end = ran.end
+    return Outcome(point, end.get("status"), end.get("exit_code"), end.get("error"), wrong, lines)
+
+
+def _missed(lines: Iterable[Line]) -> list[str]:
+    """The expectations that were not met."""
+    return [
+        f"an expectation of {one['task_id']} is not met: {one['kind']}: {one['detail']}"
+        for one in lines
+        if one["type"] == "expectation" and not one["passed"]
+    ]
+
+
+def _without_texts(plan: Mapping[str, Any]) -> Line:
+    """A plan without the expectations that are about what a model says."""
+    made = {**plan, "expect": _kept(plan.get("expect", ()))}
+    follow_ups = plan.get("follow_ups", {})
+    tasks = [{**one, "expect": _kept(one.get("expect", ()))} for one in follow_ups.get("tasks", ())]
+    if tasks:
+        made["follow_ups"] = {**follow_ups, "tasks": tasks}
+    resolved = plan.get("resolved", {})
+    agents = {path: _without_texts(one) for path, one in resolved.get("agents", {}).items()}
+    return {**made, "resolved": {**resolved, "agents": agents}}
+
+
+def _kept(expectations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [one for one in expectations if _is_kept(one)]
+
+
+def _is_kept(expectation: Mapping[str, Any]) -> bool:
+    kind = next((key for key, value in expectation.items() if value is not None), None)
+    if kind == "that":
+        return _NAMES_TEXT.search(str(expectation["that"])) is None
+    return kind in _KEPT
+
+
+async def record(path: str, options: RunOptions, control: Control | None = None) -> RunResult:
+    """Run a spec, for a log that can be run again.
+
+    Raises:
+        SpecError: with all that is wrong with the spec; nothing was run.
+        UsageError: if it can't be run like that; nothing was run.
+        LogError: if its log can't be begun.
+    """
+    return await run(prepare(path, replace(options, frozen=True)), control=control)
+
+
+def is_log(path: str) -> bool:
+    """Whether a file is a log of pi-run, and no spec."""
+    try:
+        with Path(path).open("rb") as file:
+            return ends(file.fileno()).first is not None
+    except (OSError, ValueError):
+        return False
+
+
+class Keeper:
+    """Keeps the logs of runs that were made to fail.
+
+    Args:
+        folder: Where; it is made.
+        keeps_all: Whether those that survived are kept too.
+    """
+
+    def __init__(self, folder: str, *, keeps_all: bool = False) -> None:
+        self._folder = Path(folder)
+        self._keeps_all = keeps_all
+        self._count = 0
+
+    def keep(self, outcome: Outcome) -> str | None:
+        """Write the log of a point, if it is one to be kept; gives its path.
+
+        Raises:
+            LogError: where it can't be written.
+        """
+        self._count += 1
+        if not outcome.broken and not self._keeps_all:
+            return None
+        words = re.sub(r"\W+", "-", f"{outcome.point.kind} {outcome.point.what}")
+        path = self._folder / f"{self._count:04}-{words}.jsonl"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(map(_text, outcome.lines)), encoding="utf-8")
+        except OSError as error:
+            raise LogError(f"{path}: can't be written: {error.strerror or error}") from None
+        return str(path)
+
+
+def _text(event: Line) -> str:
+    return line(event) + "\n"

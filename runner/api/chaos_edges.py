@@ -1,0 +1,392 @@
+"""The edges of a run that is made to fail: a recorded model, recorded tools, and one thing more."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from runner.api.chaos_point import ALWAYS, UNTERMINATED, Point, Reached
+from runner.api.grouped import grouped, recorded_unavailable
+from runner.api.hooking import declared
+from runner.api.live import Live, Names, ToolEntry, model_id, model_of
+from runner.engine.contract import (
+    Cancellation,
+    Model,
+    ModelRequest,
+    Stop,
+    StreamEvent,
+    Tool,
+    ToolResult,
+    Update,
+)
+from runner.engine.hook import Hook
+from runner.engine.plan import Unavailable
+from runner.engine.session import current
+from runner.engine.sub_agent import AgentTool
+from runner.error import PiRunError, ProviderError
+from runner.log.script import LastAnswer, Result, Script
+from runner.spec.loaded import Loaded
+from runner.spec.model.provider import ModelChoice
+from runner.spec.model.tool import CommandTool
+from runner.toolkit.tool import SchemaTool
+
+NO_RESULT = "The recording has no result of this call."
+TIMEOUT = 60.0
+"""Seconds that a call has which is to time out, where its tool has no bound of its own."""
+_STUCK = 3600.0
+"""Seconds for which a tool takes no notice of being stopped."""
+_MOMENT = 0.01
+"""The longest that a call takes, in seconds, of which the log doesn't say how long it took."""
+_CONTEXT = ("transform_context", "convert_to_llm")
+_LATE = ("timeout", "stuck")
+_TOOL_POINTS = ("before_tool_call", "after_tool_call")
+
+
+class ChaosEdges(Live):
+    """Makes models, tools and hooks that do what a log says, but for what goes wrong.
+
+    Args:
+        script: What they do.
+        resolved: What the log's plan says of a spec's tools.
+        workspace: The folder that permissions know.
+        point: What goes wrong; None: nothing.
+        said: Tells how many of its answers an agent has given already.
+        seed: Decides how long recorded calls take of which the log doesn't say it.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        resolved: Callable[[Loaded], Mapping[str, Any]],
+        workspace: Path,
+        *,
+        point: Point | None = None,
+        said: Callable[[str | None], int] = lambda agent: 0,
+        seed: str = "",
+    ) -> None:
+        super().__init__({}, workspace, None)
+        self.script = script
+        self.resolved = resolved
+        self.point = point
+        self.reached = Reached()
+        self._fired = False
+        self._seed = seed
+        self._said_before = said
+        self._said: dict[str | None, int] = {}
+        self._hook_calls: Counter[tuple[str | None, str]] = Counter()
+        self._decided: Counter[tuple[str | None, str, str]] = Counter()
+        self._gave: set[tuple[str | None, str, int]] = set()
+
+    def fires(self, kind: str, agent: str | None, **there: Any) -> bool:
+        """Whether it goes wrong here; it does so once."""
+        point = self.point
+        if point is None or (point.kind, point.agent) != (kind, agent):
+            return False
+        if any(getattr(point, name) != value for name, value in there.items()):
+            return False
+        first, self._fired = not self._fired, True
+        return first or point.what == ALWAYS
+
+    # --- models -----------------------------------------------------------------------------------
+
+    def model(self, loaded: Loaded, path: str, choice: ModelChoice, names: Names) -> Model:
+        """A model that says what it said."""
+        provider = _Provider(choice.provider, self)
+        return model_of(choice, model_id(path, choice, names), provider, None)
+
+    async def answer(self, agent: str | None) -> AsyncIterator[StreamEvent]:
+        """The stream of an agent's next answer, as it goes this time."""
+        number = self._said.get(agent)
+        if number is None:
+            number = self._said[agent] = self._said_before(agent)
+        answers = self.script.answers.get(agent, [])
+        answer = answers[number] if number < len(answers) else LastAnswer(0)
+        fires = self.fires("model", agent, place=number + 1)
+        events = answer.events()
+        if fires and self.point is not None:
+            for event in _before(self.point, events):
+                yield event
+            if self.point.what != "length":
+                raise _fault(self.point.what)
+        self._said[agent] = number + 1
+        if fires:
+            yield Stop("length")
+            return
+        self.reached.requests.append((agent, number + 1, len(events)))
+        for event in events:
+            yield event
+        if answer.fault is not None:
+            raise answer.fault()
+        yield answer.stop()
+
+    # --- tools ------------------------------------------------------------------------------------
+
+    def tool(self, loaded: Loaded, path: str, entry: ToolEntry, names: Names) -> Tool:
+        """A tool that comes to what it came to."""
+        index = int(path[len("tools[") : -1])
+        return _RecordedTool(self._groups(loaded)[index][0], self, isinstance(entry, CommandTool))
+
+    def mcp_tools(
+        self, loaded: Loaded, path: str, entry: Any, names: Names, taken: Collection[str]
+    ) -> list[Tool]:
+        """The tools that a server had; it is not started."""
+        index = int(path[len("tools[") : -1])
+        return [_RecordedTool(schema, self, False) for schema in self._groups(loaded)[index]]
+
+    def unavailable(self, loaded: Loaded) -> list[Unavailable]:
+        """What could not be had."""
+        return recorded_unavailable(self.resolved(loaded))
+
+    @cached_property
+    def servers(self) -> Any:
+        """What stands for the servers of a run that goes on."""
+        return _Servers(self)
+
+    def _groups(self, loaded: Loaded) -> list[list[Mapping[str, Any]]]:
+        """The tools that each entry of a spec came to."""
+        known = self.resolved(loaded)
+        groups = grouped(known.get("entries", ()), known["tools"], known.get("mcp", {}))
+        return [tools for _, tools in groups]
+
+    def agent_tool(self, tool: AgentTool) -> Tool:
+        """A tool that is an agent: it runs, by its own recording."""
+        return _AgentTool(tool, self)
+
+    async def play(self, result: Result, call: tuple[str | None, str], on_update: Update) -> None:
+        """Let a call of an agent take its recorded time, and tell what it told."""
+        seconds = result.seconds
+        if not seconds:
+            seconds = random.Random(f"{self._seed} {call}").uniform(0, _MOMENT)
+        pause = seconds / (len(result.updates) + 1)
+        for update in result.updates:
+            await asyncio.sleep(pause)
+            on_update(update)
+        await asyncio.sleep(pause)
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    def permission(self, loaded: Loaded, answer: Any = None) -> Hook | None:
+        """Permissions by their rules; what a person was asked for is answered as it was."""
+        return super().permission(loaded, self._recorded_answer)
+
+    def _recorded_answer(self, call: Mapping[str, Any]) -> dict[str, Any] | None:
+        key = current.get().path, call["tool_call_id"], "before_tool_call"
+        for line in self.script.decisions.get(key, ()):
+            if line["action"] == "block":
+                return {"block": True, "reason": line["reason"], "stop": bool(line.get("stop"))}
+        return None
+
+    def hook(self, loaded: Loaded, path: str, entry: Any, names: Names) -> Hook:
+        """A hook that does as it did: by itself where it is data, else by the log."""
+        point = path[len("hooks.") : path.index("[")]
+        pure = declared(loaded, path, entry, names)
+        if pure is not None and (point not in _TOOL_POINTS or self._is_data(loaded, point, names)):
+            return Hook(pure, entry.on_error)
+        if point in _CONTEXT and entry.python is not None:
+            # It runs again, as in a replay: it makes what the model reads.
+            return super().hook(loaded, path, entry, names)
+        made = Hook(lambda: None, entry.on_error)
+        decide = self._recorded_decision if point in _TOOL_POINTS else self._recorded_gift
+
+        def call(*args: Any) -> Any:
+            agent = current.get().path
+            key = agent, path
+            self._hook_calls[key] += 1
+            number = self._hook_calls[key]
+            if pure is None:
+                self.reached.hooks.append((agent, path, number))
+            made.on_error = entry.on_error
+            if self.fires("hook", agent, name=path, place=number):
+                raise RuntimeError("the hook was made to fail")
+            return decide(point, made, *args)
+
+        made.call = call
+        return made
+
+    @staticmethod
+    def _is_data(loaded: Loaded, point: str, names: Names) -> bool:
+        """Whether all hooks of a point are data, so that what each decides needs no log."""
+        entries = enumerate(getattr(loaded.spec.hooks, point))
+        return all(
+            declared(loaded, f"hooks.{point}[{n}]", one, names) is not None for n, one in entries
+        )
+
+    def _recorded_decision(self, point: str, made: Hook, call: Mapping[str, Any]) -> Any:
+        """What was decided of a call; of several hooks, the next one's decision."""
+        key = current.get().path, call["tool_call_id"], point
+        decisions = self.script.decisions.get(key, ())
+        number = self._decided[key]
+        if number >= len(decisions):
+            return None
+        self._decided[key] += 1
+        line = decisions[number]
+        match line["action"]:
+            case "block":
+                return {"block": True, "reason": line["reason"], "stop": bool(line.get("stop"))}
+            case "rewrite":
+                return {"arguments": line["arguments"]}
+            case "replace":
+                return {"is_error": call["result"]["is_error"]}
+        made.on_error = line.get("on_error")
+        raise PiRunError(line.get("reason", ""))
+
+    def _recorded_gift(self, point: str, made: Hook, *args: Any) -> Any:
+        """What a hook gave that is asked once a turn."""
+        session = current.get()
+        key = session.path, point, session.turn
+        failure = self.script.failures.get(key)
+        if failure is not None and key not in self._gave:
+            self._gave.add(key)
+            made.on_error = failure.get("on_error")
+            raise PiRunError(failure.get("reason", ""))
+        if point == "stop_after_turn":
+            return (session.path, session.turn) in self.script.stops
+        if point in _CONTEXT:
+            return args[0]
+        if not point.endswith("_messages") or key in self._gave:
+            return None
+        self._gave.add(key)
+        return self.script.supplied.get(key)
+
+
+class _Provider:
+    """A model that says what it said."""
+
+    def __init__(self, name: str, edges: ChaosEdges) -> None:
+        self.name = name
+        self._edges = edges
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """See `runner.engine.contract.Provider`."""
+        return self._edges.answer(current.get().path)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _before(point: Point, events: list[StreamEvent]) -> list[StreamEvent]:
+    """What of an answer comes before it goes wrong."""
+    if point.what in (UNTERMINATED, "length"):
+        return events
+    return events[: point.deltas]
+
+
+def _fault(what: str) -> ProviderError:
+    """What goes wrong with a request."""
+    match what:
+        case "overloaded":
+            return ProviderError("the server was made to be overloaded", "overloaded", status=529)
+        case "bad_request":
+            return ProviderError("the server was made to refuse", "bad_request", status=400)
+        case str() if what == UNTERMINATED:
+            return ProviderError("the stream was made to end without its mark", "protocol")
+    return ProviderError("the connection was made to break", "network")
+
+
+class _RecordedTool(SchemaTool):
+    """A tool that comes to what it came to."""
+
+    def __init__(self, schema: Mapping[str, Any], edges: ChaosEdges, is_program: bool) -> None:
+        super().__init__(
+            schema["name"],
+            schema["description"],
+            schema["parameters"],
+            execution=schema.get("execution", "parallel"),
+            idempotent=bool(schema.get("idempotent")),
+            timeout=_timeout(edges, schema["name"], schema.get("timeout")),
+        )
+        self._edges = edges
+        self._is_program = is_program
+
+    async def execute(
+        self,
+        tool_call_id: str,
+        params: dict[str, Any],
+        on_update: Update,
+        cancellation: Cancellation,
+    ) -> ToolResult:
+        """Give the recorded result, or fail; see `runner.engine.contract.Tool`."""
+        agent = current.get().path
+        reached = agent, tool_call_id, self.name, self._is_program
+        self._edges.reached.calls.append(reached)
+        if self._edges.fires("tool", agent, call=tool_call_id):
+            return await _fail(self._edges.point)
+        result = self._edges.script.result(agent, tool_call_id, self.name, params)
+        if result is None:
+            return ToolResult(NO_RESULT, is_error=True)
+        await self._edges.play(result, (agent, tool_call_id), on_update)
+        return ToolResult(result.content, result.details, result.is_error, result.terminate)
+
+
+class _Servers:
+    """MCP servers of which none is started."""
+
+    def __init__(self, edges: ChaosEdges) -> None:
+        self._edges = edges
+
+    def of(self, *spec: Any) -> None:
+        """Nothing has to be made ready."""
+
+    def recorded_tool(
+        self, loaded: Loaded, path: str, entry: Any, names: Names, name: str, listed: Any
+    ) -> Tool:
+        """A tool of a server."""
+        tools = self._edges.mcp_tools(loaded, path, entry, names, ())
+        return next(tool for tool in tools if tool.name == name)
+
+
+class _AgentTool:
+    """A tool that is an agent, and can fail like any other."""
+
+    def __init__(self, tool: AgentTool, edges: ChaosEdges) -> None:
+        self._tool = tool
+        self._edges = edges
+        self.name, self.label = tool.name, tool.label
+        self.description, self.parameters = tool.description, tool.parameters
+        self.execution, self.idempotent = tool.execution, tool.idempotent
+        self.check = tool.check
+        self.timeout = _timeout(edges, tool.name, tool.timeout)
+
+    async def execute(self, tool_call_id: str, *args: Any) -> ToolResult:
+        """Run the agent, or fail; see `runner.engine.contract.Tool`."""
+        agent = current.get().path
+        self._edges.reached.calls.append((agent, tool_call_id, self.name, False))
+        if self._edges.fires("tool", agent, call=tool_call_id):
+            return await _fail(self._edges.point)
+        return await self._tool.execute(tool_call_id, *args)
+
+
+def _timeout(edges: ChaosEdges, name: str, own: float | None) -> float | None:
+    point = edges.point
+    if own is None and point is not None and point.name == name and point.what in _LATE:
+        return TIMEOUT
+    return own
+
+
+async def _fail(point: Point | None) -> ToolResult:
+    """Fail as a point says."""
+    match point.what if point is not None else "":
+        case "error":
+            return ToolResult("The tool was made to fail.", is_error=True)
+        case "nonzero":
+            return ToolResult("It ended with exit code 1.", {"exit_code": 1}, is_error=True)
+        case "timeout":
+            await asyncio.sleep(_STUCK)
+        case "stuck":
+            await _take_no_notice(asyncio.sleep(_STUCK))
+    raise RuntimeError("the tool was made to raise")
+
+
+async def _take_no_notice(work: Awaitable[Any]) -> None:
+    """Wait for something, and only then be stopped."""
+    waiting = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        await waiting
+        raise
