@@ -26,6 +26,7 @@ COMMANDS = {
     "logs": "List the logs of runs.",
     "script": "Make a script for the scripted model of a log.",
     "doctor": "Check what a spec needs, and whether it does the same twice.",
+    "chaos": "Run a recorded run again for each point where it can fail.",
     "tools": "List the tools that there are, with their schemas.",
     "schema": "Print the JSON Schema of specs or of logs.",
     "init": "Write a first spec, a tool and a test that pass as they are.",
