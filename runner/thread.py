@@ -14,8 +14,12 @@ _T = TypeVar("_T")
 GRACE = 0.5
 """Seconds that tasks have to end after they were cancelled."""
 
-left_behind: set[asyncio.Task[Any]] = set()
-"""Tasks that never ended. They are kept, since freeing one calls into it, which may not return."""
+left_behind: set[Any] = set()
+"""Tasks, and what else never ended. They are kept, since freeing a task calls into it, which may
+not return."""
+
+at_loop_end: list[Callable[[asyncio.AbstractEventLoop], set[Any]]] = []
+"""Called when a loop of `run_in_loop` ends. Each gives what takes no notice of that."""
 
 
 async def call_in_thread(call: Callable[[], _T], name: str, *, patient: bool = False) -> _T:
@@ -40,7 +44,7 @@ async def call_in_thread(call: Callable[[], _T], name: str, *, patient: bool = F
             value: Any = context.run(call)
             deliver = outcome.set_result
         except BaseException as error:
-            value = _passable(error)
+            value = passable(error)
             deliver = outcome.set_exception
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_unless_done, outcome, deliver, value)
@@ -68,7 +72,9 @@ def run_in_loop(work: Coroutine[Any, Any, _T]) -> _T:
     try:
         return runner.run(work)
     finally:
-        if left := loop.run_until_complete(_end_tasks()):
+        for end in at_loop_end:
+            left_behind.update(end(loop))
+        if left := loop.run_until_complete(end_loop()):
             left_behind.update(left)
             asyncio.set_event_loop(None)
             loop.close()
@@ -76,12 +82,25 @@ def run_in_loop(work: Coroutine[Any, Any, _T]) -> _T:
             runner.close()
 
 
-async def _end_tasks() -> set[asyncio.Task[Any]]:
-    """Cancel what is left in the loop; gives those that take no notice."""
+async def end_loop() -> set[asyncio.Task[Any]]:
+    """End all that is left in this loop, and in the threads that it has for what blocks.
+
+    Gives the tasks that take no notice, each of which had `GRACE` seconds.
+    """
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
-    return (await asyncio.wait(left, timeout=GRACE))[1] if left else set()
+    if left:
+        _, left = await asyncio.wait(left, timeout=GRACE)
+    rest = asyncio.ensure_future(_let_go())
+    # Not by its cancellation, which would wait for the threads.
+    return left | (await asyncio.wait([rest], timeout=GRACE))[1]
+
+
+async def _let_go() -> None:
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
 
 
 async def await_safely(given: Awaitable[_T]) -> _T:
@@ -89,7 +108,7 @@ async def await_safely(given: Awaitable[_T]) -> _T:
     try:
         return await given
     except SystemExit as error:
-        raise _passable(error) from error
+        raise passable(error) from error
 
 
 def _unless_done(outcome: asyncio.Future[Any], deliver: Callable[[Any], None], value: Any) -> None:
@@ -97,7 +116,7 @@ def _unless_done(outcome: asyncio.Future[Any], deliver: Callable[[Any], None], v
         deliver(value)
 
 
-def _passable(error: BaseException) -> Exception:
+def passable(error: BaseException) -> Exception:
     """An exception that can pass through the loop without ending it."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error

@@ -181,6 +181,7 @@ def _function(
             outputs=live.outputs,
             output_schema=cast("Any", output.schema) if output is not None else None,
         ),
+        apart=True,
         **options_of(entry),
     )
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from runner.cli.failure import tell
+from runner.cli.interrupts import end_by_interrupt
 from runner.cli.streams import (
     Streams,
     let_go_of_standard_streams,
@@ -136,6 +137,7 @@ def main() -> NoReturn:
     """Run the command that the arguments of this process say."""
     _use_utf8()
     open_standard_descriptors()
+    end_by_interrupt()
     code = execute(sys.argv[1:], Streams())
     thread = sys.modules.get("runner.thread")
     let_go_of_standard_streams()

@@ -1,14 +1,20 @@
-"""SIGINT, SIGTERM and SIGHUP during runs: the first ends a run in order, another SIGINT at once."""
+"""SIGINT, SIGTERM and SIGHUP during runs: the first ends a run in order, another SIGINT at once.
+
+Where there is no run, nothing has to be ended in order: SIGINT raises ``KeyboardInterrupt`` as
+always, and if that is swallowed, as by a module that is being imported, ends the process.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 class Stopped(BaseException):
@@ -36,6 +42,32 @@ def signals_raised() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+PATIENCE = 2.0
+"""Seconds that what was interrupted has to come to its end, where there is no run."""
+
+
+def end_by_interrupt() -> None:
+    """Let SIGINT end this process whatever code it is in. Where it is ignored it stays so."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    import threading
+
+    signal.signal(signal.SIGINT, lambda *_: _end_at_once())
+    last = threading.Timer(PATIENCE, _end_at_once)
+    last.daemon = True
+    last.start()
+    raise KeyboardInterrupt
+
+
+def _end_at_once() -> None:
+    if os.isatty(2):
+        os.write(2, b"\x1b[?7h\x1b[?25h\n")  # as a live view may have left it
+    os._exit(130)
 
 
 class Abortable(Protocol):
@@ -91,6 +123,4 @@ class Interrupts:
             if self._abort is not None:
                 self._abort(number)
         elif number == signal.SIGINT:
-            if os.isatty(2):
-                os.write(2, b"\x1b[?7h\x1b[?25h\n")  # as a live view may have left it
-            os._exit(130)
+            _end_at_once()

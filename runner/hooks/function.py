@@ -6,14 +6,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from runner.thread import await_safely, call_in_thread
+from runner.apart import await_apart
+from runner.thread import call_in_thread
 
 
 def function_hook(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """What the loop calls for a function.
 
-    It gets a copy, so that nothing that it does with it changes a history. One that is not async
-    runs in a thread, so that it keeps no other run waiting.
+    It gets a copy, so that nothing that it does with it changes a history. It keeps no other run
+    waiting: an async one runs in a loop apart, any other in a thread.
 
     Args:
         function: Takes what its extension point gives; where that is nothing, it may take none.
@@ -23,9 +24,9 @@ def function_hook(function: Callable[..., Any], name: str) -> Callable[..., Any]
     async def hook(*args: Any) -> Any:
         copied = [copy_json(arg) for arg in args] or _nothing(function)
         if inspect.iscoroutinefunction(function):
-            return await await_safely(function(*copied))
+            return await await_apart(lambda: function(*copied))
         given = await call_in_thread(lambda: function(*copied), name)
-        return await await_safely(given) if inspect.isawaitable(given) else given
+        return await await_apart(lambda: given) if inspect.isawaitable(given) else given
 
     return hook
 

@@ -14,6 +14,8 @@ from runner.toolkit.surroundings import Surroundings
 from runner.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from runner.process import Child, Finished
     from runner.toolkit.web import Web
 
@@ -32,6 +34,8 @@ class ToolContext:
     _surroundings: Surroundings
     _on_update: Update
     _cancellation: Cancellation
+    _loop: AbstractEventLoop
+    """The run's own, which the function itself may be apart from."""
 
     @property
     def workspace(self) -> Path:
@@ -103,8 +107,10 @@ class ToolContext:
 
     async def ask(self, question: str) -> str | None:
         """Ask who sits at the terminal, and give what is typed; None where nobody can be asked."""
+        from runner.apart import await_in
+
         asking = self._surroundings.ask
-        return None if asking is None else await asking(question)
+        return None if asking is None else await await_in(self._loop, lambda: asking(question))
 
     async def run(
         self,
@@ -128,20 +134,26 @@ class ToolContext:
         Raises:
             StartError: if it can't be started.
         """
+        from runner.apart import await_in
         from runner.process import Child
 
         if self.cancelled:
             raise RuntimeError("the call is to stop")
         confine = self._surroundings.confine
-        child = Child(
-            argv if confine is None else confine(argv),
-            cwd=self.workspace,
-            env=self.environment if environment is None else environment,
-            stdin=stdin,
-            max_output=MAX_OUTPUT,
-            merged=merged,
-        )
-        return await self._ended(child)
+
+        async def work() -> Finished:
+            child = Child(
+                argv if confine is None else confine(argv),
+                cwd=self.workspace,
+                env=self.environment if environment is None else environment,
+                stdin=stdin,
+                max_output=MAX_OUTPUT,
+                merged=merged,
+            )
+            return await self._ended(child)
+
+        # In the loop that no function holds up, so that the program is always ended.
+        return await await_in(self._loop, work)
 
     async def output(
         self,

@@ -31,6 +31,8 @@ class FunctionTool(SchemaTool):
         name: str,
         description: str,
         surroundings: Surroundings,
+        *,
+        apart: bool = False,
         **options: Unpack[ToolOptions],
     ) -> None:
         super().__init__(name, description, arguments.schema, **options)
@@ -38,6 +40,7 @@ class FunctionTool(SchemaTool):
         self._context_name = signature.context_name
         self._arguments = arguments
         self._surroundings = surroundings
+        self._apart = apart
         called = function if inspect.isroutine(function) else type(function).__call__
         self._is_async = inspect.iscoroutinefunction(called)
 
@@ -60,7 +63,16 @@ class FunctionTool(SchemaTool):
     def _call(
         self, tool_call_id: str, on_update: Update, cancellation: Cancellation
     ) -> ToolContext:
-        return ToolContext(tool_call_id, self.name, self._surroundings, on_update, cancellation)
+        from asyncio import get_running_loop
+
+        return ToolContext(
+            tool_call_id,
+            self.name,
+            self._surroundings,
+            on_update,
+            cancellation,
+            get_running_loop(),
+        )
 
     async def execute(
         self,
@@ -71,18 +83,30 @@ class FunctionTool(SchemaTool):
     ) -> ToolResult:
         """Call the function; see `runner.engine.contract.Tool`."""
         # Imported when a function is called: a check of a spec calls none.
-        from runner.thread import await_safely, call_in_thread
+        from runner.thread import call_in_thread
 
         values = self._arguments.convert(params)
         if self._context_name is not None:
             values[self._context_name] = self._call(tool_call_id, on_update, cancellation)
         if self._is_async:
-            return to_result(await await_safely(self._function(**values)))
+            return to_result(await self._awaited(lambda: self._function(**values)))
         # One that can see that it is to stop is given the time to say what it has.
         given = await call_in_thread(
             lambda: self._function(**values), self.name, patient=self._context_name is not None
         )
-        return to_result(await await_safely(given) if inspect.isawaitable(given) else given)
+        if inspect.isawaitable(given):
+            awaitable = given
+            given = await self._awaited(lambda: awaitable)
+        return to_result(given)
+
+    async def _awaited(self, make: Callable[[], Any]) -> Any:
+        if self._apart:
+            from runner.apart import await_apart
+
+            return await await_apart(make)
+        from runner.thread import await_safely
+
+        return await await_safely(make())
 
 
 def from_function(
@@ -93,6 +117,7 @@ def from_function(
     workspace: Path | None = None,
     environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
     surroundings: Surroundings | None = None,
+    apart: bool = False,
     **options: Unpack[ToolOptions],
 ) -> FunctionTool:
     """Make a tool of a function.
@@ -104,6 +129,8 @@ def from_function(
         workspace: What its `ToolContext` says is the workspace; by default the current folder.
         environment: Gives the environment for its child processes; by default this process's.
         surroundings: What it has around it, these two included; they are not looked at then.
+        apart: Whether an async function runs in an event loop of its own, so that one which never
+            awaits holds up no run. Without, it runs in the loop that runs the agent.
         options: See `ToolOptions`; they win over the decorator's.
 
     Raises:
@@ -126,5 +153,6 @@ def from_function(
         name or signature.name,
         description if description is not None else signature.text,
         around,
+        apart=apart,
         **options,
     )

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -99,3 +100,89 @@ def test_a_tool_that_takes_no_notice_does_not_keep_the_process(
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
     assert "destroyed" not in done.stderr
+
+
+@contextmanager
+def begun(
+    command: str, folder: Path, spec: Write, tools: str, more: str = ""
+) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose Python has come so far that it touched the file ``begun``."""
+    spec(text=NAP + more)
+    (folder / "tools.py").write_text("import pathlib, time\n" + tools, encoding="utf-8")
+    with subprocess.Popen(
+        [command, "spec.yaml", "--log", "out.jsonl"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        while not (folder / "begun").exists() and process.poll() is None:
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+NEVER_AWAITS = """
+async def nap() -> str:
+    '''Nap.'''
+    pathlib.Path('begun').touch()
+    while True:
+        {work}
+"""
+
+
+@pytest.mark.parametrize("work", ["pass", "time.sleep(60)"])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), (None, 4)])
+def test_a_coroutine_that_never_awaits_is_left_behind(
+    command: str, folder: Path, spec: Write, name: str | None, code: int, work: str
+) -> None:
+    limit = "" if name else "limits: {seconds: 1}\n"
+    with begun(command, folder, spec, NEVER_AWAITS.format(work=work), limit) as process:
+        if name is not None:
+            process.send_signal(getattr(signal, name))
+        _, stderr = process.communicate(timeout=50)
+
+    assert process.returncode == code
+    assert "Traceback" not in stderr
+    log = (folder / "out.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in log.splitlines()]
+    ends = [line for line in lines if line["type"] == "tool_execution_end"]
+    assert "It was left behind." in ends[0]["result"]["content"][0]["text"]
+    assert (lines[-1]["type"], lines[-1]["exit_code"]) == ("run_end", code)
+
+
+def test_a_hook_that_never_awaits_is_left_behind_too(
+    command: str, folder: Path, spec: Write
+) -> None:
+    hook = NEVER_AWAITS.format(work="pass").replace("nap()", "look(call: dict)")
+    tools = hook + "def nap() -> str:\n    return ''\n"
+    more = "hooks: {before_tool_call: [{python: './tools.py:look'}]}\n"
+    with begun(command, folder, spec, tools, more) as process:
+        process.terminate()
+        process.communicate(timeout=50)
+
+    assert process.returncode == 143
+    last = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(last)["status"] == "aborted"
+
+
+IMPORT_THAT_NEVER_RETURNS = """
+pathlib.Path('begun').touch()
+while True:
+    try:
+        time.sleep(60)
+    except BaseException:
+        pass
+"""
+
+
+def test_an_import_that_never_returns_ends_with_the_command(
+    command: str, folder: Path, spec: Write
+) -> None:
+    with begun(command, folder, spec, IMPORT_THAT_NEVER_RETURNS) as process:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=50)
+
+    assert process.returncode == 130
+    assert not (folder / "out.jsonl").exists()
