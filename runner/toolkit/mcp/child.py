@@ -1,7 +1,6 @@
 """A server that is a child process: pipes that are read no faster than they are used, and its end.
 
-It dies with this process, also where that is killed: a guard, a shell that waits for the end of a
-pipe which only this process holds, then ends the server's whole group.
+Where this process is killed `runner.guardian` ends it.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.captured import Captured
+from runner.guardian import GUARDIAN
 from runner.process import group_lives, start
 
 _CHUNK = 1 << 16
@@ -34,11 +34,6 @@ _LATE = 0.2
 _STEP = 0.01
 """Seconds between the first two looks at whether its group is gone; twice that to the next."""
 
-# The first line names the group. A second line is the server's end in order: nothing is to be done.
-_GUARD = (
-    'read -r group || exit; read -r _ && exit; kill -TERM "-$group"; sleep 1; kill -KILL "-$group"'
-)
-
 
 class ServerProcess:
     """A program that is talked to by its stdin and stdout, for as long as it is needed.
@@ -52,26 +47,11 @@ class ServerProcess:
         self.ended = asyncio.Event()
         """Set when it has ended, by whatever cause."""
         self._loop = asyncio.get_running_loop()
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={"PATH": os.defpath},
-            cwd="/",
-            start_new_session=True,
-        )
-        try:
-            self._process = start(argv, cwd, env, has_input=True)
-        except BaseException:
-            self._dismiss_guard()
-            raise
-        assert self._guard.stdin is not None
+        self._process = start(argv, cwd, env, has_input=True)
+        GUARDIAN.watch(self._process.pid)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._guard.stdin.write(b"%d\n" % self._process.pid)
-        self._guard.stdin.flush()
         self._stdin: IO[bytes] = self._process.stdin
         self._stdout: IO[bytes] = self._process.stdout
         self._stderr: IO[bytes] = self._process.stderr
@@ -219,15 +199,9 @@ class ServerProcess:
         for pipe in (self._stdin, self._stdout, self._stderr):
             with contextlib.suppress(OSError):
                 pipe.close()
-        self._dismiss_guard()
+        GUARDIAN.release(self._process.pid)
 
     def _read_stderr_rest(self) -> None:
         with contextlib.suppress(OSError):
             while data := self._stderr.read(_CHUNK):
                 self.stderr.add(data)
-
-    def _dismiss_guard(self) -> None:
-        self._guard.kill()
-        self._guard.wait()
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()

@@ -1,7 +1,8 @@
-"""MCP over a child's pipes: a message a line, as the SDK's sessions take it.
+"""MCP over pipes: a message a line, as the SDK's sessions take it.
 
-Unlike the SDK's own transport it bounds what a server may say: the length of a line, how many lines
-are no message, and how many messages a second are looked at. What is more waits in the pipe.
+Unlike the SDK's own transports it bounds what the other side may say: the length of a line, how
+many lines are no message, and how many messages a second are looked at. What is more waits in the
+pipe.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.toolkit.mcp.child import ServerProcess
 
@@ -26,36 +27,34 @@ _BURST_SECONDS = 0.4
 """Seconds that so many messages take at least."""
 
 
-class StdioPeer:
-    """A server that is a child, from its start to its end.
+class Pipe(Protocol):
+    """What lines come from and go to."""
 
-    Raises:
-        StartError: if it can't be started.
+    async def read(self) -> bytes:
+        """What comes next; empty at the end."""
+
+    async def write(self, data: bytes) -> None:
+        """Send all of this; raises ``OSError`` where nobody reads it."""
+
+    async def end(self) -> None:
+        """Let go of it."""
+
+
+class Lines:
+    """Messages that come and go as lines.
+
+    Args:
+        pipe: Where they come from and go to.
     """
 
-    def __init__(self, process: ServerProcess) -> None:
-        self._process = process
-        self.ended = process.ended
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
         self.problem: str | None = None
-        """Why it is talked to no more, where that is its own fault."""
-
-    def last_words(self) -> str:
-        """How it ended, and what it said last on stderr."""
-        said = self._process.stderr.text.strip().splitlines()[-8:]
-        code = self._process.exit_code if self.ended.is_set() else None
-        how = f"it ended with exit code {code}" if code is not None and code >= 0 else ""
-        if code is not None and code < 0:
-            how = f"it was ended by signal {-code}"
-        words = f"it said: {' | '.join(said)}"[-2000:] if said else ""
-        return "; ".join(part for part in (self.problem, how, words) if part)
-
-    def kill(self) -> None:
-        """Make it end now."""
-        self._process.kill()
+        """Why the other side is listened to no more, where that is its own fault."""
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
-        """The messages that come and those that go; at the end of this the server is ended."""
+        """The messages that come and those that go; at the end of this the pipe is let go of."""
         import anyio
 
         incoming_end, incoming = anyio.create_memory_object_stream[Any](0)
@@ -68,7 +67,7 @@ class StdioPeer:
                         await incoming_end.send(message)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     # Nobody listens any more. What it still says must not keep it from its end.
-                    while await self._process.read():
+                    while await self._pipe.read():
                         pass
 
         async def write() -> None:
@@ -76,7 +75,7 @@ class StdioPeer:
                 try:
                     async for message in outgoing_end:
                         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                        await self._process.write(text.encode(errors="replace") + b"\n")
+                        await self._pipe.write(text.encode(errors="replace") + b"\n")
                 except OSError:
                     # A request that can't be sent must not be waited for.
                     await incoming_end.aclose()
@@ -89,11 +88,11 @@ class StdioPeer:
             finally:
                 incoming.close()
                 with anyio.CancelScope(shield=True):
-                    await self._process.end()
+                    await self._pipe.end()
                 group.cancel_scope.cancel()
 
     async def _messages(self) -> AsyncIterator[SessionMessage]:
-        """Its messages; ends where it ends, or says what no server should."""
+        """What comes; ends where the pipe does, or where it says what nobody should."""
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
@@ -120,7 +119,7 @@ class StdioPeer:
 
     async def _lines(self) -> AsyncIterator[bytes]:
         line = bytearray()
-        while data := await self._process.read():
+        while data := await self._pipe.read():
             head, *rest = data.split(b"\n")
             line += head
             for part in rest:
@@ -130,3 +129,26 @@ class StdioPeer:
             if len(line) > MAX_MESSAGE:
                 self.problem = f"it sent a message of more than {MAX_MESSAGE} bytes"
                 return
+
+
+class StdioPeer(Lines):
+    """A server that is a child, from its start to its end."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        super().__init__(process)
+        self._process = process
+        self.ended = process.ended
+
+    def last_words(self) -> str:
+        """How it ended, and what it said last on stderr."""
+        said = self._process.stderr.text.strip().splitlines()[-8:]
+        code = self._process.exit_code if self.ended.is_set() else None
+        how = f"it ended with exit code {code}" if code is not None and code >= 0 else ""
+        if code is not None and code < 0:
+            how = f"it was ended by signal {-code}"
+        words = f"it said: {' | '.join(said)}"[-2000:] if said else ""
+        return "; ".join(part for part in (self.problem, how, words) if part)
+
+    def kill(self) -> None:
+        """Make it end now."""
+        self._process.kill()
