@@ -6,6 +6,8 @@ import zlib
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 """Window bits, by which zlib is told what it reads."""
+_MAGIC = b"\x1f\x8b"
+"""How a part by gzip begins."""
 _SPARE = 1 << 20
 """Bytes that a packed body may have beyond the bound: most of those unpack to nothing."""
 
@@ -30,24 +32,22 @@ class Inflated:
         self._coding = coding
         self._limit = limit
         self._packed = 0
-        self._start = b""
-        """What came of a body in one of the two formats of ``deflate``, until it is clear which."""
-        self._unpack = None if coding in ("", "identity") else self._new(b"")
+        self._rest = b""
+        """What came and was not unpacked yet."""
+        self._unpack: zlib._Decompress | None = None
+        self._parts = 0
+        """How many there were: a body by gzip may be several, one after the other."""
 
     def feed(self, piece: bytes) -> bool:
         """Take what came next; whether more is wanted."""
         self._packed += len(piece)
         if self._packed > self._limit + _SPARE:
             self.is_cut = True
-        elif self._unpack is None:
+        elif self._coding in ("", "identity"):
             self._keep(piece)
-        elif self._coding != "deflate" or self._packed - len(piece) >= 2:
-            self._inflate(piece)
         else:
-            self._start += piece
-            if len(self._start) >= 2:
-                self._unpack = self._new(self._start)
-                self._inflate(self._start)
+            self._rest += piece
+            self._inflate()
         return not self.is_cut
 
     def _keep(self, data: bytes) -> None:
@@ -55,25 +55,31 @@ class Inflated:
         self.data += data[:room]
         self.is_cut = self.is_cut or len(data) > room
 
-    def _inflate(self, piece: bytes) -> None:
-        while piece and not self.is_cut:
-            assert self._unpack is not None
+    def _inflate(self) -> None:
+        while self._rest and not self.is_cut:
+            if self._unpack is None:
+                if len(self._rest) < 2:
+                    return  # what it is shows in two bytes
+                self._unpack = self._begin(self._rest)
+            if self._unpack is None:
+                self._rest = b""
+                return
             try:
-                got = self._unpack.decompress(piece, self._limit - len(self.data) + 1)
+                got = self._unpack.decompress(self._rest, self._limit - len(self.data) + 1)
             except zlib.error as error:
                 raise ValueError(f"the answer can't be unpacked: {error}") from None
             self._keep(got)
-            piece = self._unpack.unconsumed_tail
+            self._rest = self._unpack.unconsumed_tail
             if self._unpack.eof:
-                # Gzip may be several parts, one after the other; what else follows is no content.
-                piece = self._unpack.unused_data if self._coding != "deflate" else b""
-                self._unpack = self._new(piece)
-                if not piece.startswith(b"\x1f\x8b"):
-                    return
+                self._rest, self._unpack = self._unpack.unused_data, None
+                self._parts += 1
 
-    def _new(self, start: bytes) -> zlib._Decompress:
+    def _begin(self, start: bytes) -> zlib._Decompress | None:
+        """What unpacks the part that begins like this; None for what follows the last one."""
+        if self._parts and not (self._coding != "deflate" and start.startswith(_MAGIC)):
+            return None
         if self._coding != "deflate":
             return zlib.decompressobj(_GZIP)
         # Servers mean either of two formats by this name; a zlib stream begins like this.
-        is_zlib = not start or (start[0] & 0x0F == 8 and int.from_bytes(start[:2]) % 31 == 0)
+        is_zlib = start[0] & 0x0F == 8 and int.from_bytes(start[:2]) % 31 == 0
         return zlib.decompressobj(_ZLIB if is_zlib else _RAW)
