@@ -67,6 +67,14 @@ class AgentStart(_Event):
     type: Literal["agent_start"]
 
 
+class Queued(TypedDict):
+    """A message that no turn took."""
+
+    queue: str
+    """``steering`` or ``follow_up``."""
+    message: dict[str, Any]
+
+
 class AgentEnd(_Event):
     """The agent rests: done, failed, stopped or at a limit."""
 
@@ -75,8 +83,8 @@ class AgentEnd(_Event):
     """The last answer's; null where there was none."""
     message_ids: list[str]
     """All that joined the history since the agent's start."""
-    queued: list[dict[str, Any]]
-    """What was not taken: ``{queue, message}`` each, in its queue's order."""
+    queued: list[Queued]
+    """What was not taken, in its queue's order."""
 
 
 class TaskStart(_Event):

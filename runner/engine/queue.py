@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any, Literal
 
+from runner.engine.event import Queued
 from runner.engine.message import Message
 
 QueueName = Literal["steering", "follow_up"]
@@ -39,10 +40,10 @@ class MessageQueues:
         with self._lock:
             return self._take_news()
 
-    def last_news(self) -> tuple[list[tuple[QueueName, str, Message]], list[dict[str, Any]]]:
-        """The news, and what is queued at the same moment, as ``{queue, message}`` each."""
+    def last_news(self) -> tuple[list[tuple[QueueName, str, Message]], list[Queued]]:
+        """The news, and what is queued at the same moment."""
         with self._lock:
-            queued = [
+            queued: list[Queued] = [
                 {"queue": queue.name, "message": without_id(message)}
                 for queue in (self.steering, self.follow_up)
                 for message in queue._messages

@@ -11,7 +11,7 @@ from typing import Any, cast
 from runner.engine.contract import Cancellation, Clock, Tool, ToolSchema
 from runner.engine.digest import ContextDigest
 from runner.engine.emit import Emitter
-from runner.engine.event import Event
+from runner.engine.event import Event, Queued
 from runner.engine.hook import Hook
 from runner.engine.limit import Meter, Reached
 from runner.engine.message import AssistantMessage, Message, as_message, user_message
@@ -120,7 +120,7 @@ class Session:
                 self._tell_queued(queue, source, message)
         self.emitter.emit(event, self.path)
 
-    def last_queued(self) -> list[dict[str, Any]]:
+    def last_queued(self) -> list[Queued]:
         """Tell what was queued last; what is in the queues now that the agent rests."""
         news, queued = self.queues.last_news()
         self.started = False

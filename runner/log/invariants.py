@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from runner.engine.message import add_usage, no_usage
-from runner.error import BUG, exit_code
+from runner.error import BUG, Status, exit_code
 from runner.json_text import canonical
 from runner.log.played import arguments_of
 from runner.log.shape import problem
@@ -167,7 +167,9 @@ class Invariants:
 
 
 def _codes(status: Any) -> Sequence[int]:
-    """The exit codes of a run that ended with some status."""
+    """The exit codes of a run that ended with some status, of which there are no others."""
+    if status not in get_args(Status):
+        return ()
     if status == "aborted":
         return tuple(exit_code("aborted", signal) for signal in (None, 2, 13, 15))
     return (exit_code(status), BUG) if status == "error" else (exit_code(status),)
