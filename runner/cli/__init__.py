@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": "Check what a spec needs, and whether it does the same twice.",
     "chaos": "Run a recorded run again for each point where it can fail.",
     "tools": "List the tools that there are, with their schemas.",
+    "mcp": "Serve specs as the tools of an MCP server.",
     "schema": "Print the JSON Schema of specs or of logs.",
     "init": "Write a first spec, a tool and a test that pass as they are.",
 }
