@@ -189,7 +189,8 @@ class Emitter:
         delta[field] = shown
         if "id" not in delta:
             return event if shown else None
-        delta.update(redactor.value({"id": delta["id"], "name": delta["name"]}))
+        shown = redactor.value({"type": "tool_call", "id": delta["id"], "name": delta["name"]})
+        delta["id"], delta["name"] = shown["id"], shown["name"]
         return event
 
     def _flush_deltas(self, message_id: str, path: str | None) -> None:

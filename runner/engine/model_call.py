@@ -267,8 +267,8 @@ def _request_event(session: Session, model: Model, request: ModelRequest, attemp
         "tools": tools_as_json(request.tools),
     }
     if redactor is not None:
-        # Each by itself: the names are ours, whatever a secret is.
-        rest = {key: redactor.value(value) for key, value in rest.items()}
+        # As the log's plan tells them, so that a replay by that plan comes to the same.
+        rest = redactor.value({"type": "run_start", "plan": rest})["plan"]
     try:
         digest = session.digest.of(request.messages, rest, redactor)
     except (TypeError, ValueError) as error:

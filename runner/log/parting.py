@@ -11,6 +11,7 @@ from runner.engine.event import VOLATILE
 
 _NOT_COMPARED = frozenset(("seq", "t", "agent", "redactions"))
 _MISSING: Any = object()
+_PLACEHOLDER = re.compile(r"\[secret:[A-Za-z0-9_.-]+\]|\[redacted(?::[a-z_]+)?\]")
 
 
 @dataclass(slots=True)
@@ -97,7 +98,29 @@ def _differs(recorded: Any, new: Any, path: str) -> tuple[str, Any, Any] | None:
             return f"{path}[{at}]", left, right
         return None
     same = recorded == new and isinstance(recorded, bool) == isinstance(new, bool)
-    return None if same else (path, recorded, new)
+    return None if same or _is_redacted(recorded, new) else (path, recorded, new)
+
+
+def _is_redacted(recorded: Any, new: Any) -> bool:
+    """Whether a recorded text is a new one with something taken out, which a replay doesn't know.
+
+    So it is where a secret, or what a pattern matches, is part of what the loop itself says, such
+    as a tool's name.
+    """
+    if not isinstance(recorded, str) or not isinstance(new, str):
+        return False
+    first, *rest = _PLACEHOLDER.split(recorded)
+    if not rest or not new.startswith(first):
+        return False
+    if not set(_PLACEHOLDER.findall(new)) <= set(_PLACEHOLDER.findall(recorded)):
+        return False
+    place, last = len(first), rest.pop()
+    for text in rest:
+        found = new.find(text, place + 1)
+        if found < 0:
+            return False
+        place = found + len(text)
+    return new.endswith(last) and len(new) - len(last) > place
 
 
 def likely_cause(recorded: Mapping[str, Any], new: Mapping[str, Any], path: str) -> str:

@@ -8,11 +8,13 @@ do a whole text or one that comes in pieces, and gives the same for both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol, get_args
 
 from runner.engine import event as events
 from runner.engine import message as messages
+from runner.engine.hook import Hooks
+from runner.engine.limit import Limits
 from runner.error import ErrorKind, Status
 from runner.json_text import line, parse
 from runner.log.redact_key import PLACEHOLDERS, KeyRedactor
@@ -38,12 +40,16 @@ _OWN_WORDS = frozenset(
     (
         *(*_TYPES, *_ROLES, *_BLOCKS, events.FORMAT),
         *("steering", "follow_up", "block", "rewrite", "replace", "fail", "skipped"),
+        *("api", "hook", "spec", *Hooks.__slots__, *Limits.__slots__),
         *(*get_args(ErrorKind), *get_args(Status), *get_args(messages.StopReason)),
     )
 )
 """The format's own words, which hide nothing at these keys."""
 _WORD_KEYS = frozenset(
-    ("action", "format", "kind", "queue", "role", "status", "stop_reason", "type")
+    (
+        *("action", "format", "hook", "kind", "limit", "on_error", "queue", "role", "source"),
+        *("status", "stop_reason", "type"),
+    )
 )
 _ID_KEYS = frozenset(
     (
@@ -54,10 +60,24 @@ _ID_KEYS = frozenset(
     )
 )
 """What is here holds a log together, or goes back to a provider as it is: only secrets leave it."""
-_FREE_KEYS = frozenset(
-    ("arguments", "data", "details", "inputs", "item", "output", "plan", "update")
-)
+_OWN_ID = re.compile(r"(?:m|call_)[0-9]+")
+"""An id that only counts."""
+_FREE_KEYS = frozenset(("arguments", "data", "details", "inputs", "item", "output", "update"))
 """What is below these is someone else's JSON."""
+_PLAN_NAMES = frozenset(
+    (
+        *("after_tool", "agent", "cache", "concurrency", "execution", "id", "method", "mode"),
+        *("model", "name", "on_error", "provider", "reasoning", "repeat", "role"),
+        *("sandbox", "stop", "stop_reason", "tool", "tool_execution", "type", "unattended", "use"),
+    )
+)
+"""Keys of a plan whose values are names, as its spec writes them: they are rendered from nothing
+that is secret, and a log without them can't be replayed."""
+_PLAN_FREE = frozenset(
+    ("args", "const", "default", "enum", "env", "examples", "flags", "headers", "options")
+)
+"""Keys of a plan below which is someone else's JSON."""
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
 
 
 class _Pass(Protocol):
@@ -96,6 +116,8 @@ class LogRedactor:
         self._patterns = [PatternRedactor(pattern, self._found) for pattern in patterns]
         self._short: dict[str, str] = {}
         self._numbers: dict[float, str] = {}
+        self._names = {"main"}
+        """Of the plan: what its tools, tasks and agents are called."""
         keys = [KeyRedactor(self._found)] if known else []
         self._passes: list[_Pass] = [self._secrets, *self._patterns, *keys]
         self._streams: dict[tuple[str, int], list[_Stream]] = {}
@@ -122,11 +144,15 @@ class LogRedactor:
 
         Keys are texts too, and a number that is a secret is one. But in an event or a message what
         is the format's own stays: its keys, its words (``type: text``), its counts; and what holds
-        a log together, such as ids, is free of secrets and otherwise let be.
+        a log together, such as ids, is free of secrets and otherwise let be. So do a plan's keys,
+        names and numbers, which its spec has in the clear.
         """
         own = isinstance(value, dict) and (
             _is_one(value.get("type"), _OWN_WORDS) or _is_one(value.get("role"), _ROLES)
         )
+        if own and "plan" in value:
+            # First, since its names stand beside it too.
+            value = {**value, "plan": self._plan(value["plan"], 1)}
         return self._walk(value, 0, not own)
 
     def delta(self, key: tuple[str, int], text: str) -> str:
@@ -206,16 +232,47 @@ class LogRedactor:
     def _walk_own(self, key: str, value: Any, depth: int) -> Any:
         """A field of an event or a message."""
         if key in _ID_KEYS:
-            if isinstance(value, list):
-                return self._ids(value)
-            return self._secrets.whole(value) if isinstance(value, str) else value
-        if key == "usage" or (key in _WORD_KEYS and _is_one(value, _OWN_WORDS)):
+            return self._ids(value) if isinstance(value, list) else self._id(value)
+        if key == "plan":
+            return self._plan(value, depth)
+        if key == "usage" or (
+            key in _WORD_KEYS and (_is_one(value, _OWN_WORDS) or _is_one(value, self._names))
+        ):
             return value
         return self._walk(value, depth, key in _FREE_KEYS)
 
     def _ids(self, ids: list[Any]) -> list[Any]:
-        shown = [self._secrets.whole(one) if isinstance(one, str) else one for one in ids]
+        shown = list(map(self._id, ids))
         return ids if shown == ids else shown
+
+    def _id(self, value: Any) -> Any:
+        if not isinstance(value, str) or value in self._names or _OWN_ID.fullmatch(value):
+            return value
+        return self._secrets.whole(value)
+
+    def _plan(self, value: Any, depth: int) -> Any:
+        """A part of a plan, whose names are learnt: they are those of the log."""
+        if isinstance(value, str):
+            return self.text(value)
+        if not isinstance(value, dict | list) or depth >= _DEEP:
+            return value if isinstance(value, int | float) else self._walk(value, depth, True)
+        if isinstance(value, list):
+            items = [self._plan(item, depth + 1) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else items
+        new = {key: self._of_plan(key, item, depth + 1) for key, item in value.items()}
+        return value if all(new[key] is value[key] for key in new) else new
+
+    def _of_plan(self, key: str, value: Any, depth: int) -> Any:
+        self._names.add(key)
+        if key in _PLAN_FREE or (key == "inputs" and not _are_objects(value)):
+            return self._walk(value, depth, True)
+        if key == "messages" and isinstance(value, list) and all(map(_is_message, value)):
+            return self._walk(value, depth, False)
+        if key in _PLAN_NAMES and isinstance(value, str) and _NAME.fullmatch(value):
+            self._names.add(value)
+            return value
+        return self._plan(value, depth)
 
     def _deep(self, value: Any) -> Any:
         try:
@@ -226,8 +283,17 @@ class LogRedactor:
             return PLACEHOLDER
 
 
-def _is_one(value: Any, words: frozenset[str]) -> bool:
+def _is_one(value: Any, words: Collection[str]) -> bool:
     return isinstance(value, str) and value in words
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and "role" in value
+
+
+def _are_objects(value: Any) -> bool:
+    """Whether inputs are declared here, and not given."""
+    return isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
 
 
 def _is_opaque(values: Mapping[str, Any], key: str) -> bool:
