@@ -25,6 +25,7 @@ from runner.spec.load import load
 from runner.spec.loaded import Loaded
 from runner.spec.model.map import Map
 from runner.spec.model.provider import ModelChoice
+from runner.spec.model.tool import McpServer
 from runner.spec.node import join
 from runner.spec.template import Template, is_plain
 
@@ -94,6 +95,11 @@ class _Search:
         for path, part in _parts(self._loaded.spec, ""):
             if isinstance(part, ModelChoice):
                 yield from self._model(path, part)
+            if isinstance(part, McpServer) and part.url is not None:
+                at = join(path, "url")
+                url = self._rendered(at, part.url)
+                if url is not None:
+                    yield self._need("server", url, at, _unreachable(url))
             command = getattr(part, "command", None)
             if isinstance(command, list) and command:
                 yield from self._command(join(path, "command"), command[0])

@@ -64,6 +64,10 @@ def _tools(spec: Spec, agents: Mapping[str, Spec]) -> Iterator[str]:
             yield f"tool {tool}: built in"
         elif "command" in tool:
             yield f"tool {tool['name']}: runs {_short(' '.join(tool['command']))}"
+        elif "mcp" in tool:
+            server = tool["mcp"]
+            at = server.get("url") or " ".join(server.get("command") or ())
+            yield f"tools of the MCP server {server['name']}: {_short(at)}"
         elif "python" in tool:
             yield f"tool {tool.get('name') or tool['python'].rpartition(':')[2]}: {tool['python']}"
         elif "agent" in tool:
