@@ -64,8 +64,9 @@ class CallIds:
         self._taken = {
             block["id"]
             for message in messages
-            for block in message.get("content") or ()
-            if block.get("type") == "tool_call"
+            if isinstance(content := message.get("content"), list)
+            for block in content
+            if isinstance(block, Mapping) and isinstance(block.get("id"), str)
         }
         self._made = 0
 

@@ -115,7 +115,7 @@ class _Recording:
         self.places: set[int] = set()
         """Of all models that were asked."""
         self._wanted = place
-        self._ids = CallIds(plan.get("messages") or ())
+        self._ids = CallIds(_maps(plan.get("messages")))
         self._entries: list[Entry] = []
         self._call: list[Entry] = []
         """Of the model call that is under way, or was the last."""
@@ -131,9 +131,9 @@ class _Recording:
 
     def adopt(self, plan: Mapping[str, Any]) -> None:
         """Go on by another plan, where there is one."""
-        if model := plan.get("model"):
-            models = model, *(model.get("fallback") or ())
-            self._retries = [one.get("retry") or {} for one in models]
+        if model := _map(plan.get("model")):
+            models = [model, *_maps(model.get("fallback"))]
+            self._retries = [_map(one.get("retry")) for one in models]
 
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take one of the agent's events."""
@@ -226,10 +226,10 @@ class _Recording:
 
     def _is_last(self) -> bool:
         """Whether the attempts of the model that is asked are used up."""
-        return self._requests >= int(self._retry_of().get("attempts", 1))
+        return self._requests >= _number(self._retry_of().get("attempts"), 1)
 
     def _own_delay(self) -> float:
-        most = self._retry_of().get("max_delay", FIRST_DELAY)
+        most = _number(self._retry_of().get("max_delay"), FIRST_DELAY)
         return float(min(most, FIRST_DELAY * 2 ** (min(self._requests, 60) - 1)))
 
     def _retry_of(self) -> Mapping[str, Any]:
@@ -259,9 +259,22 @@ def _plan_of(plan: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
     """The spec of an agent in the plan of a run; empty where it is not to be found."""
     for part in agent.split("/")[1:]:
         name = part.partition("#")[0]
-        agents = (plan.get("resolved") or {}).get("agents") or {}
-        plan = next((one for one in agents.values() if one.get("name") == name), {})
+        agents = _map(_map(plan.get("resolved")).get("agents"))
+        plan = next((one for one in _maps([*agents.values()]) if one.get("name") == name), {})
     return plan
+
+
+# A log that others wrote may have anything in its plan.
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _number(value: Any, otherwise: float) -> float:
+    return value if isinstance(value, int | float) else otherwise
+
+
+def _maps(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _check_found(

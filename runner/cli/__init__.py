@@ -26,6 +26,7 @@ COMMANDS = {
     "diff": "Compare two logs.",
     "logs": "List the logs of runs.",
     "script": "Make a script for the scripted model of a log.",
+    "coverage": "Tell what of a spec no log ever exercised.",
     "doctor": "Check what a spec needs, and whether it does the same twice.",
     "chaos": "Run a recorded run again for each point where it can fail.",
     "tools": "List the tools that there are, with their schemas.",
