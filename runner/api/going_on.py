@@ -14,6 +14,7 @@ from runner.engine.run import Ended, Run
 from runner.log.drive import Drive, DrivenClock
 from runner.log.follow import Follower
 from runner.log.parting import Parting
+from runner.log.survey import Call
 
 Open = Literal["error", "rerun", "stop"]
 
@@ -26,10 +27,10 @@ class GoingOn:
     drive: Drive
     plan: Plan
     """What the log is driven by."""
-    rerun: list[str] = field(default_factory=list)
-    """Ids of the calls that were under way and are run again."""
-    unknown: list[str] = field(default_factory=list)
-    """Ids of the calls that were under way and are answered as unknown."""
+    rerun: list[Call] = field(default_factory=list)
+    """The calls that were under way and are run again."""
+    unknown: list[Call] = field(default_factory=list)
+    """The calls that were under way and are answered as unknown."""
     new_plan: Plan | None = None
     """What the run goes on by, where it is another."""
     new_json: dict[str, Any] | None = None
@@ -80,8 +81,8 @@ class GoingOn:
             "at_seq": survey.lines - 1,
             "reason": "killed" if end is None else end["status"],
             "kept": survey.finished,
-            "rerun": self.rerun,
-            "unknown": self.unknown,
+            "rerun": [call for _, call in self.rerun],
+            "unknown": [call for _, call in self.unknown],
             "not_started": survey.not_started if end is None else [],
         }
         if self.new_json is not None:
@@ -89,16 +90,16 @@ class GoingOn:
         return event
 
 
-def open_calls(recording: Recording, wanted: Open | None = None) -> tuple[list[str], list[str]]:
-    """The ids of the calls that were under way: those that are run again, and those that are not.
+def open_calls(recording: Recording, wanted: Open | None = None) -> tuple[list[Call], list[Call]]:
+    """The calls that were under way: those that are run again, and those that are not.
 
     Args:
         recording: The log.
         wanted: What becomes of all of them; None: those of idempotent tools are run again, once.
     """
     idempotent = set(_idempotent(recording.plan))
-    rerun: list[str] = []
-    unknown: list[str] = []
+    rerun: list[Call] = []
+    unknown: list[Call] = []
     for call, line in recording.survey.open_calls.items():
         again = line["tool_name"] in idempotent and call not in recording.survey.rerun
         if wanted is not None:

@@ -22,6 +22,7 @@ from runner.engine.run import Run
 from runner.error import LogError, UsageError
 from runner.log.drive import Drive, DrivenClock
 from runner.log.redact import LogRedactor
+from runner.log.survey import Call
 from runner.log.write import LogWriter
 from runner.spec.load import load
 from runner.spec.loaded import Loaded
@@ -92,12 +93,12 @@ class Resumption:
                 "resume; run it again"
             )
 
-    def _open_calls(self) -> tuple[list[str], list[str]]:
+    def _open_calls(self) -> tuple[list[Call], list[Call]]:
         """The calls that were under way: those that are run again, and those that are not."""
-        calls = self.survey.open_calls
-        if self.options.open == "stop" and calls:
+        if self.options.open == "stop" and self.survey.open_calls:
+            ids = ", ".join(call for _, call in self.survey.open_calls)
             raise UsageError(
-                f"{self.recording.path}: it is unknown whether {', '.join(calls)} had an effect, "
+                f"{self.recording.path}: it is unknown whether {ids} had an effect, "
                 "and --open stop is set; choose --open error or --open rerun"
             )
         return open_calls(self.recording, self.options.open)

@@ -26,7 +26,7 @@ from runner.engine.session import Session, current
 from runner.engine.tool_call import UNFIT, not_run
 from runner.error import ProviderError
 from runner.log.played import delta_events, fault_of, rest_events
-from runner.log.survey import Survey
+from runner.log.survey import Call, Survey
 from runner.log.tape import Line, Tape
 
 SELF_ABORTED = "the model's answer was aborted"
@@ -70,8 +70,8 @@ class Drive:
         """Whether timers run: where tools are real."""
         self.knows_context = True
         """Whether what was sent to the model can be told again."""
-        self.rerun: frozenset[str] = frozenset()
-        """Ids of the calls without an end that are run again."""
+        self.rerun: frozenset[Call] = frozenset()
+        """The calls without an end that are run again."""
 
     def at_end(self, agent: str | None) -> bool:
         """Whether an agent has no more lines."""
@@ -323,9 +323,10 @@ class RecordedTool:
         """Give the recorded result; see `runner.engine.contract.Tool`."""
         session = current.get()
         drive, path = self._drive, session.path
-        open_call = drive.survey.open_calls.get(tool_call_id)
+        call = (path, tool_call_id)
+        begun = call in drive.survey.open_calls
         if self._make_live is not None and (
-            tool_call_id in drive.rerun or (drive.at_end(path) and open_call is None)
+            call in drive.rerun or (drive.at_end(path) and not begun)
         ):
             return await self._real().execute(tool_call_id, params, on_update, cancellation)
         try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Line = dict[str, Any]
+Call = tuple[str | None, str]
+"""An agent's path, and the id of one of its calls: ids are counted by agent."""
 
 
 @dataclass(slots=True)
@@ -21,14 +23,14 @@ class Survey:
     ends: list[Line | None] = field(default_factory=list)
     """How each part of the run ended, in order: its ``run_end``; None where it was killed."""
     last_type: str = ""
-    open_calls: dict[str, Line] = field(default_factory=dict)
-    """By id: the ``tool_execution_start`` of each call that has no end."""
+    open_calls: dict[Call, Line] = field(default_factory=dict)
+    """The ``tool_execution_start`` of each call that has no end."""
     finished: list[str] = field(default_factory=list)
     """Ids of the calls of the last open turn that have an end."""
     not_started: list[str] = field(default_factory=list)
     """Ids of the calls of the last answers that have no start."""
-    rerun: set[str] = field(default_factory=set)
-    """Ids of the calls that an earlier resume ran again."""
+    rerun: set[Call] = field(default_factory=set)
+    """The calls that an earlier resume ran again."""
     plan: dict[str, Any] = field(default_factory=dict)
     """The plan that the run goes by at its end."""
     turns: dict[str | None, int] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Survey:
         match kind:
             case "run_resume":
                 self.ends.append(None)
-                self.rerun.update(line.get("rerun", ()))
+                self.rerun |= {call for call in self.open_calls if call[1] in line["rerun"]}
                 self.plan = line.get("plan", self.plan)
             case "run_end":
                 self.ends[-1] = line
@@ -65,9 +67,9 @@ class Survey:
             case "message_end":
                 self._message(line.get("message", {}), agent)
             case "tool_execution_start":
-                self.open_calls[line["tool_call_id"]] = line
+                self.open_calls[agent, line["tool_call_id"]] = line
             case "tool_execution_end":
-                self.open_calls.pop(line["tool_call_id"], None)
+                self.open_calls.pop((agent, line["tool_call_id"]), None)
                 self._ended.setdefault(agent, []).append(line["tool_call_id"])
 
     def _message(self, message: Line, agent: str | None) -> None:
@@ -102,7 +104,7 @@ class Survey:
             ended = self._ended.get(agent, [])
             finished += ended
             not_started += [
-                call for call in asked if call not in ended and call not in self.open_calls
+                call for call in asked if call not in ended and (agent, call) not in self.open_calls
             ]
         return finished, not_started
 

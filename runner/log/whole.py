@@ -66,7 +66,7 @@ class Wholeness:
         for key, fitting in self._survey.going_on().items():
             if line[key] != fitting:
                 yield Misfit(line, key, line[key], fitting, why)
-        opened = list(self._survey.open_calls)
+        opened = [call for _, call in self._survey.open_calls]
         told = [*line["rerun"], *line["unknown"]]
         if sorted(told) != sorted(opened):
             yield Misfit(line, "rerun", line["rerun"], opened, why)
