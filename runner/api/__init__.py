@@ -6,9 +6,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runner.api.options import Control, RunOptions, RunResult
+    from runner.api.options import Control, OnEvent, OnLine, RunOptions, RunResult
     from runner.api.prepared import Prepared, prepare
-    from runner.api.runs import OnEvent, OnLine, Ready, run, run_spec, run_spec_async
+    from runner.api.runs import Ready, run, run_spec, run_spec_async
     from runner.api.static import check, explain, tools
     from runner.spec.load import read_data as read_yaml
 
@@ -33,9 +33,9 @@ __all__ = [
 # Imported when they are asked for: a check needs nothing of the loop.
 _HOMES = {
     "runner.api.static": ("check", "explain", "tools"),
-    "runner.api.options": ("Control", "RunOptions", "RunResult"),
+    "runner.api.options": ("Control", "OnEvent", "OnLine", "RunOptions", "RunResult"),
     "runner.api.prepared": ("Prepared", "prepare"),
-    "runner.api.runs": ("OnEvent", "OnLine", "Ready", "run", "run_spec", "run_spec_async"),
+    "runner.api.runs": ("Ready", "run", "run_spec", "run_spec_async"),
 }
 
 

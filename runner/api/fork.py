@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from runner.api.driven import Driven
 from runner.api.live import Live
-from runner.api.options import Control, RunResult
-from runner.api.replay import Recording, adopting, plan_of, start_of
-from runner.api.runs import OnEvent, OnLine, now, result_of, runner_version
+from runner.api.options import Control, OnEvent, OnLine, RunResult
+from runner.api.replay import Recording, adopting, forked_start, plan_of
+from runner.api.telling import Telling, new_log
 from runner.engine.emit import Emitter
-from runner.engine.event import Event
+from runner.engine.event import Event, RunStart
 from runner.engine.plan import Plan
 from runner.engine.run import Run
-from runner.error import LogError, UsageError, did_you_mean
+from runner.error import UsageError, did_you_mean
 from runner.log.drive import Drive, DrivenClock
 from runner.log.follow import Follower
-from runner.log.place import default_path, new_run_id
-from runner.log.redact import LogRedactor
 from runner.log.write import LogWriter
 from runner.spec.load import read_data
 
@@ -79,52 +76,32 @@ class Fork:
             LogError: where a log can't be read or written.
         """
         recording, options = self.recording, self.options
-        redact = recording.plan.get("log", {})
-        redactor = LogRedactor(
-            patterns=redact.get("redact", ()), known=redact.get("redact_known", True)
-        )
+        redactor = recording.redactor()
         drive = Drive(recording.tape(self._change), recording.survey)
         environ = {**options.environ, **recording.environ()}
         live = Live(environ, self._workspace, redactor, yes=recording.answered_yes)
         live.servers.recorded = recording.plan
-        plan = plan_of(recording, Driven(drive, recording.resolved, live), options.spec)
+        edges = Driven(drive, recording.resolved, live)
         try:
-            return await self._run(drive, live, plan, redactor, on_event, on_line, control)
+            plan = plan_of(recording, edges, options.spec)
+            await live.start(control)
+            replaced = recording.replaced() | self._contents
+            start = forked_start(recording, edges, options.spec, options.turn, sorted(replaced))
+            clock = DrivenClock(drive)
+            outputs = [on_line] if on_line is not None else ()
+            writer = LogWriter.open(new_log(options.log, start), outputs=outputs)
+            telling = Telling(writer, clock, redactor, deltas=recording.deltas, on_event=on_event)
+            run = self._driven(drive, clock, plan, start, telling.emitter)
+            run.session.replaced.update(replaced)
+            return await telling.execute(run, start, control)
         finally:
             await live.close()
 
-    async def _run(
-        self,
-        drive: Drive,
-        live: Live,
-        plan: Plan,
-        redactor: LogRedactor,
-        on_event: OnEvent | None,
-        on_line: OnLine | None,
-        control: Control | None,
-    ) -> RunResult:
-        """Replay a plan and go on by it."""
-        recording = self.recording
-        redact = recording.plan.get("log", {})
-        if live.servers.known:
-            from runner.api.mcp import needed, start_servers
-
-            await start_servers(live.servers, control)
-            needed(live.servers)
-        run_id = new_run_id(time.time_ns())
-        path = self._path(run_id)
-        writer = LogWriter.open(path, outputs=[on_line] if on_line is not None else ())
-        clock = DrivenClock(drive)
-        emitter = Emitter(
-            clock,
-            sink=cast("Any", writer.write),
-            redactor=redactor,
-            deltas=redact.get("deltas", True),
-        )
-        if on_event is not None:
-            emitter.subscribe(cast("Any", on_event))
-        run = Run(plan, self._start(run_id), emitter, clock)
-        run.session.replaced.update(self._contents)
+    def _driven(
+        self, drive: Drive, clock: DrivenClock, plan: Plan, start: RunStart, emitter: Emitter
+    ) -> Run:
+        """The run, driven by the log up to its turn."""
+        run = Run(plan, start, emitter, clock)
 
         def go_live(_: Event) -> None:
             clock.go_live()
@@ -133,42 +110,8 @@ class Fork:
         follower = Follower(drive, go_live=go_live, tells=True, up_to_turn=self.options.turn)
         emitter.recorded = follower
         follower.run, drive.root = run, run.session
-        follower.on_resume = adopting(recording, run, plan)
-        if control is not None:
-            control._attach(run)
-        ended = await run.execute()
-        try:
-            writer.close()
-        except LogError as error:
-            ended.log_error = ended.log_error or error
-        if ended.bug is not None:
-            raise ended.bug
-        spec = recording.survey.start["spec"]
-        return result_of(
-            ended,
-            redactor.text,
-            name=spec["name"],
-            path=spec.get("path", ""),
-            run_id=run_id,
-            log=path,
-        )
-
-    def _path(self, run_id: str) -> Path | None:
-        if self.options.log == "none":
-            return None
-        if self.options.log is not None:
-            return Path(self.options.log)
-        return default_path(self.recording.survey.start["spec"]["name"], run_id)
-
-    def _start(self, run_id: str) -> Any:
-        start = cast("dict[str, Any]", start_of(self.recording))
-        start |= {"run_id": run_id, "runner_version": runner_version(), "started_at": now()}
-        start["forked_from"] = {
-            "run_id": self.recording.survey.start.get("run_id", ""),
-            "turn": self.options.turn,
-            "overrides": sorted(self._contents),
-        }
-        return start
+        follower.on_resume = adopting(self.recording, run, plan)
+        return run
 
     def _change(self, line: dict[str, Any]) -> dict[str, Any] | None:
         """A line of the first log as the fork is driven by it."""

@@ -50,6 +50,7 @@ class GoingOn:
             How it ended, and where it parts from its log: there it was stopped.
         """
         run = Run(self.plan, start_of(self.recording), emitter, clock)
+        run.session.replaced.update(self.recording.replaced())
 
         def go_live(event: Event) -> None:
             clock.go_live()

@@ -20,6 +20,7 @@ from runner.toolkit.outputs import Outputs
 
 if TYPE_CHECKING:
     from runner.api.mcp import Servers
+    from runner.api.options import Control
     from runner.engine.hook import Hook, Hooks
     from runner.engine.plan import Unavailable
     from runner.engine.sub_agent import AgentTool
@@ -290,6 +291,19 @@ class Live:
     ) -> list[Tool]:
         """The tools of an MCP server, once it is started."""
         return self.servers.tools(loaded, path, entry, names, taken)
+
+    async def start(self, control: Control | None = None) -> None:
+        """Start the MCP servers that are known; an abort of the run that is to come ends that.
+
+        Raises:
+            RunError: where one does not start that has to.
+        """
+        if "servers" not in vars(self) or not self.servers.known:
+            return
+        from runner.api.mcp import needed, start_servers
+
+        await start_servers(self.servers, control)
+        needed(self.servers)
 
     async def close(self) -> None:
         """End what was started for the whole run."""

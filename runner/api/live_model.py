@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any, cast
 
 from runner.api.live import Live
 from runner.api.model_edges import ModelEdges
-from runner.api.options import Control, RunResult
-from runner.api.replay import Recording, changed_start, plan_of, start_of
-from runner.api.runs import OnEvent, OnLine, now, runner_version
+from runner.api.options import Control, OnEvent, OnLine, RunResult
+from runner.api.replay import Recording, forked_start, plan_of
 from runner.api.static import POINTS
-from runner.api.telling import Telling
+from runner.api.telling import Telling, new_log
 from runner.engine.contract import Clock
-from runner.engine.event import Event, RunStart
+from runner.engine.event import Event
 from runner.engine.options import Ending
 from runner.engine.run import Run
 from runner.engine.session import current
@@ -26,9 +24,7 @@ from runner.error import UsageError
 from runner.log.calls import RecordedCalls
 from runner.log.drive import Drive
 from runner.log.parting import Parting
-from runner.log.place import default_path, new_run_id
 from runner.log.read import read
-from runner.log.redact import LogRedactor
 from runner.log.tape import Tape
 from runner.log.write import LogWriter
 from runner.spec.load import load
@@ -76,10 +72,7 @@ class ModelReplay:
         self._run: Run | None = None
         given = options.workspace or self.recording.plan.get("workspace") or "."
         self._workspace = Path(given).resolve()
-        redact = self.recording.plan.get("log", {})
-        self._redactor = LogRedactor(
-            patterns=redact.get("redact", ()), known=redact.get("redact_known", True)
-        )
+        self._redactor = self.recording.redactor()
         if not (options.runs or options.hooks):
             self._refuse_programs()
 
@@ -124,19 +117,14 @@ class ModelReplay:
         )
         try:
             plan = plan_of(recording, edges, options.spec)
-            if live.servers.known:
-                from runner.api.mcp import needed, start_servers
-
-                await start_servers(live.servers, control)
-                needed(live.servers)
-            start = self._start(edges)
-            path = self._path(start)
-            clock = Clock()
+            await live.start(control)
+            start = forked_start(recording, edges, options.spec)
+            clock, outputs = Clock(), [on_line] if on_line is not None else ()
             telling = Telling(
-                LogWriter.open(path, outputs=[on_line] if on_line is not None else ()),
+                LogWriter.open(new_log(options.log, start), outputs=outputs),
                 clock,
                 self._redactor,
-                deltas=recording.plan.get("log", {}).get("deltas", True),
+                deltas=recording.deltas,
                 on_event=on_event,
             )
             telling.emitter.recorded = self._look
@@ -160,21 +148,6 @@ class ModelReplay:
         if end is not None and end["status"] == result.status:
             return 0
         return result.exit_code or (0 if end is None else 1)
-
-    def _start(self, edges: ModelEdges) -> RunStart:
-        start = cast("dict[str, Any]", start_of(self.recording))
-        if self.options.spec is not None:
-            start |= changed_start(self.recording, edges, self.options.spec)
-        start["forked_from"] = {"run_id": start.get("run_id", ""), "turn": 1, "overrides": []}
-        start |= {"runner_version": runner_version(), "started_at": now()}
-        return cast("RunStart", start | {"run_id": new_run_id(time.time_ns())})
-
-    def _path(self, start: RunStart) -> Path | None:
-        if self.options.log == "none":
-            return None
-        if self.options.log is not None:
-            return Path(self.options.log)
-        return default_path(start["spec"]["name"], start.get("run_id", ""))
 
     # --- what is compared -------------------------------------------------------------------------
 

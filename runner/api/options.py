@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from runner.engine.run import Run
 
 
+OnEvent = Callable[[dict[str, Any]], None]
+"""Gets each event of a run, as it stands in the log."""
+OnLine = Callable[[str], None]
+"""Gets the log's lines, one or more at once, each with its line break."""
+
+
 @dataclass(slots=True)
 class RunOptions:
     """How a spec is to be run. The defaults are those of ``pi-run SPEC`` with no option."""

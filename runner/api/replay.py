@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from runner.api.build import Builder
 from runner.api.driven import Driven
 from runner.api.live import Live
 from runner.api.plan_json import plan_json
+from runner.api.telling import now, runner_version
 from runner.engine.emit import Emitter
 from runner.engine.event import RunResume, RunStart
 from runner.engine.plan import Plan
@@ -19,6 +21,7 @@ from runner.error import LogError, SpecError, TemplateError, UsageError
 from runner.log.drive import Drive, DrivenClock
 from runner.log.follow import Follower
 from runner.log.parting import Parting
+from runner.log.place import new_run_id
 from runner.log.read import Warn, read
 from runner.log.redact import LogRedactor
 from runner.log.survey import Survey, survey
@@ -133,6 +136,28 @@ class Recording:
                 self.knows(other, resolved["agents"][path])
 
     @property
+    def deltas(self) -> bool:
+        """Whether the log has deltas."""
+        return bool(self.plan.get("log", {}).get("deltas", True))
+
+    def redactor(self) -> LogRedactor:
+        """What takes out of a log what its spec says, besides secrets."""
+        log = self.plan.get("log", {})
+        return LogRedactor(patterns=log.get("redact", ()), known=log.get("redact_known", True))
+
+    def replaced(self) -> dict[str, Any]:
+        """By id: the content that messages of a fork had from its start."""
+        fork: Mapping[str, Any] = self.survey.start.get("forked_from", {})
+        ids = set(fork.get("overrides", ()))
+        found: dict[str, Any] = {}
+        for line in self.lines() if ids else ():
+            if line["type"] == "message_end" and "agent" not in line:
+                message = line["message"]
+                if message["id"] in ids and message["role"] != "assistant":
+                    found[message["id"]] = message["content"]
+        return found
+
+    @property
     def answered_yes(self) -> bool:
         """Whether every question that permissions ask is answered with yes."""
         return bool(self.plan.get("resolved", {}).get("flags", {}).get("yes"))
@@ -236,13 +261,38 @@ def plan_of(recording: Recording, edges: Driven, spec: str | None = None) -> Pla
         raise UsageError(f"{spec or recording.path}: {error}") from error
 
 
-def changed_start(recording: Recording, edges: Driven, spec: str) -> dict[str, Any]:
-    """What a ``run_start`` tells of a changed spec and its plan, in place of what the log does.
+def forked_start(
+    recording: Recording,
+    edges: Driven,
+    spec: str | None = None,
+    turn: int = 1,
+    overrides: Sequence[str] = (),
+) -> RunStart:
+    """The ``run_start`` of a run that parts from a log.
+
+    Args:
+        recording: The log.
+        edges: What its plan is made with.
+        spec: A changed spec that it goes by.
+        turn: The first turn that is not the log's.
+        overrides: Ids of the messages and calls that were replaced.
 
     Raises:
         SpecError: with all that is wrong with the changed spec.
         UsageError: where the log's inputs don't fit it.
     """
+    start = cast("dict[str, Any]", start_of(recording))
+    if spec is not None:
+        start |= _changed_start(recording, edges, spec)
+    from_id = start.get("run_id", "")
+    start |= {"run_id": new_run_id(time.time_ns()), "runner_version": runner_version()}
+    start |= {"started_at": now()}
+    start["forked_from"] = {"run_id": from_id, "turn": turn, "overrides": list(overrides)}
+    return cast("RunStart", start)
+
+
+def _changed_start(recording: Recording, edges: Driven, spec: str) -> dict[str, Any]:
+    """What a ``run_start`` tells of a changed spec and its plan, in place of what the log does."""
     loaded = load(spec, sets=changes_of(recording.plan))
     recording.knows(loaded, recording.plan)
     flags = recording.plan.get("resolved", {}).get("flags", {})
@@ -276,6 +326,7 @@ async def follow(recording: Recording, drive: Drive, follower: Follower, plan: P
     emitter = Emitter(clock, deltas=recording.plan.get("log", {}).get("deltas", True))
     emitter.recorded = follower
     run = Run(plan, start_of(recording), emitter, clock)
+    run.session.replaced.update(recording.replaced())
     follower.run, drive.root = run, run.session
     follower.on_resume = adopting(recording, run, plan)
     ended = await run.execute()

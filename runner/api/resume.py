@@ -12,16 +12,14 @@ from runner.api.build import Builder
 from runner.api.driven import Driven
 from runner.api.going_on import GoingOn, Open, open_calls
 from runner.api.live import Live
-from runner.api.options import Control, RunResult
+from runner.api.options import Control, OnEvent, OnLine, RunResult
 from runner.api.plan_json import plan_json
-from runner.api.replay import Recording, changes_of
-from runner.api.runs import OnEvent, OnLine, result_of
-from runner.engine.emit import Emitter
+from runner.api.replay import Recording, changes_of, start_of
+from runner.api.telling import Telling
 from runner.engine.plan import Plan
 from runner.engine.run import Run
 from runner.error import LogError, UsageError
 from runner.log.drive import Drive, DrivenClock
-from runner.log.redact import LogRedactor
 from runner.log.survey import Call
 from runner.log.write import LogWriter
 from runner.spec.load import load
@@ -58,10 +56,7 @@ class Resumption:
         self.survey = self.recording.survey
         self._refuse_what_is_done()
         self.rerun, self.unknown = self._open_calls()
-        self._redactor = LogRedactor(
-            patterns=self.recording.plan.get("log", {}).get("redact", ()),
-            known=self.recording.plan.get("log", {}).get("redact_known", True),
-        )
+        self._redactor = self.recording.redactor()
         self._drive = Drive(self.recording.tape(), self.survey)
         self._drive.rerun = frozenset(self.rerun)
         environ = {**options.environ, **self.recording.environ()}
@@ -178,18 +173,10 @@ class Resumption:
             LogError: where the log can't be followed or written.
         """
         try:
-            await self._start_servers(control)
+            await self._live.start(control)
             return await self._run(on_event, on_line, control)
         finally:
             await self._live.close()
-
-    async def _start_servers(self, control: Control | None) -> None:
-        if not self._live.servers.known:
-            return
-        from runner.api.mcp import needed, start_servers
-
-        await start_servers(self._live.servers, control)
-        needed(self._live.servers)
 
     async def _run(
         self, on_event: OnEvent | None, on_line: OnLine | None, control: Control | None
@@ -199,15 +186,14 @@ class Resumption:
             outputs=[on_line] if on_line is not None else (),
             durable=self.options.durable,
         )
-        emitter = Emitter(
+        telling = Telling(
+            writer,
             clock := DrivenClock(self._drive),
-            sink=cast("Any", writer.write),
-            redactor=self._redactor,
-            deltas=self.recording.plan.get("log", {}).get("deltas", True),
+            self._redactor,
+            deltas=self.recording.deltas,
+            on_event=on_event,
             first_seq=self.survey.lines,
         )
-        if on_event is not None:
-            emitter.subscribe(cast("Any", on_event))
 
         def attach(run: Run) -> None:
             if control is not None:
@@ -222,25 +208,15 @@ class Resumption:
             self._new_plan,
             self._new_json,
         )
-        ended, where = await going_on.run(clock, emitter, attach)
-        writer.close()
+        ended, where = await going_on.run(clock, telling.emitter, attach)
+        result = telling.close(ended, start_of(self.recording))
         if where is not None:
             raise LogError(
                 f"{self.recording.path}: the run can't be brought to where it was: at seq "
                 f"{where.seq}, {where.path} was {where.recorded!r:.80} and is {where.new!r:.80}: "
                 f"{where.cause}"
             )
-        if ended.bug is not None:
-            raise ended.bug
-        start = self.survey.start
-        return result_of(
-            ended,
-            self._redactor.text,
-            name=start["spec"]["name"],
-            path=start["spec"].get("path", ""),
-            run_id=start.get("run_id", ""),
-            log=self.recording.path,
-        )
+        return result
 
 
 def _changed(old: Any, new: Any, path: str = "") -> Iterator[str]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from runner.api.options import Control, RunOptions, RunResult
+from runner.api.options import Control, OnEvent, OnLine, RunOptions, RunResult
 from runner.api.plan_json import plan_json
 from runner.api.prepared import Prepared, prepare
+from runner.api.telling import Telling, now, runner_version
 from runner.engine.contract import Clock
-from runner.engine.emit import Emitter
-from runner.engine.event import FORMAT, Event, RunStart
-from runner.engine.plan import Expected
-from runner.engine.run import Ended, Run
-from runner.error import LogError, PiRunError, describe
+from runner.engine.event import FORMAT, RunStart
+from runner.engine.run import Run
 from runner.log.write import LogWriter
 from runner.thread import run_in_loop
-
-OnEvent = Callable[[dict[str, Any]], None]
-OnLine = Callable[[str], None]
 
 
 def run_spec(
@@ -114,40 +108,19 @@ async def _run(
     control: Control | None,
 ) -> RunResult:
     """Run what was prepared and started."""
-    options = prepared.options
-    writer = LogWriter.open(
-        prepared.log,
-        outputs=[on_line] if on_line is not None else (),
-        durable=options.durable,
-        frozen=options.frozen,
-    )
-    clock = Clock()
-    emitter = Emitter(
-        clock,
-        sink=cast("Callable[[Event], None]", writer.write) if prepared.log or on_line else None,
-        redactor=prepared.redactor,
-        deltas=prepared.loaded.spec.log.deltas,
-    )
-    if on_event is not None:
-        emitter.subscribe(cast("Any", on_event))
-    one = Run(prepared.plan, _start(prepared), emitter, clock)
-    if control is not None:
-        control._attach(one)
-    ended = await one.execute()
-    try:
-        writer.close()
-    except LogError as error:
-        ended.log_error = ended.log_error or error
-    if ended.bug is not None:
-        raise ended.bug
-    return result_of(
-        ended,
-        prepared.redactor.text,
-        name=prepared.name,
-        path=prepared.path,
-        run_id=prepared.run_id,
-        log=prepared.log,
-    )
+    options, writer = prepared.options, None
+    if prepared.log or on_line:
+        writer = LogWriter.open(
+            prepared.log,
+            outputs=[on_line] if on_line is not None else (),
+            durable=options.durable,
+            frozen=options.frozen,
+        )
+    clock, deltas = Clock(), prepared.loaded.spec.log.deltas
+    telling = Telling(writer, clock, prepared.redactor, deltas=deltas, on_event=on_event)
+    start = _start(prepared)
+    one = Run(prepared.plan, start, telling.emitter, clock)
+    return await telling.execute(one, start, control)
 
 
 def _start(prepared: Prepared) -> RunStart:
@@ -167,67 +140,4 @@ def _start(prepared: Prepared) -> RunStart:
         "spec": {"name": loaded.name, "path": loaded.file, "sha256": loaded.sha256},
         "plan": plan_json(loaded, prepared.plan, prepared.builder, prepared.inputs, flags),
         "inputs": prepared.inputs,
-    }
-
-
-def now() -> str:
-    """The time, UTC, as it stands in a log."""
-    text = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
-def runner_version() -> str:
-    """The version of pi-run that is installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pi-run")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def result_of(
-    ended: Ended,
-    redacted: Callable[[str], str],
-    *,
-    name: str,
-    path: str,
-    run_id: str,
-    log: Path | None,
-) -> RunResult:
-    """What came of a run, for those who asked for it."""
-    end = ended.event
-    status, code, error = end["status"], end["exit_code"], end.get("error")
-    if ended.log_error is not None:
-        status, error = "error", describe(ended.log_error)
-        code = ended.log_error.exit_code if isinstance(ended.log_error, PiRunError) else 6
-    return RunResult(
-        name=name,
-        path=path,
-        run_id=run_id,
-        status=status,
-        exit_code=code,
-        text=end["text"],
-        output=end["output"],
-        usage=dict(cast("dict[str, int]", end["usage"])),
-        cost_usd=end["cost_usd"],
-        turns=end["turns"],
-        tool_calls=end["tool_calls"],
-        seconds=end.get("seconds", 0.0),
-        log=str(log) if log is not None else None,
-        expectations=[_expectation(one, redacted) for one in ended.expected],
-        error=error,
-    )
-
-
-def _expectation(one: Expected, redacted: Callable[[str], str]) -> dict[str, Any]:
-    place = one.expectation.place
-    return {
-        "task_id": one.task_id,
-        "kind": one.expectation.kind,
-        "passed": one.verdict.passed,
-        "detail": redacted(one.verdict.detail),
-        "file": place.file if place is not None else None,
-        "line": place.line if place is not None else None,
-        "column": place.column if place is not None else None,
     }

@@ -10,8 +10,9 @@ from typing import Any
 
 from runner.api.options import Control, RunOptions, RunResult
 from runner.api.prepared import prepare
-from runner.api.runs import run, runner_version
+from runner.api.runs import run
 from runner.api.static import changes_of, key_faults, target_faults
+from runner.api.telling import runner_version
 from runner.error import PiRunError, SpecError, UsageError, did_you_mean
 from runner.json_text import line
 from runner.spec.inputs import parameters
