@@ -284,7 +284,7 @@ class Live:
         """The MCP servers of the run."""
         from runner.api.mcp import Servers
 
-        return Servers(self)
+        return Servers(self, self._redactor.text if self._redactor is not None else str)
 
     def mcp_tools(
         self, loaded: Loaded, path: str, entry: McpTools, names: Names, taken: Collection[str]

@@ -56,6 +56,8 @@ class Servers:
     """All servers of a run, each started once for all agents that use it."""
 
     live: Live
+    redact: Callable[[str], str]
+    """Takes secrets out of a text."""
     known: dict[tuple[str, ...], _Known] = field(default_factory=dict)
     """By the spec and the place in it that names each; the same spec may be loaded twice."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
@@ -174,7 +176,7 @@ def needed(servers: Servers) -> None:
     """
     for one in servers.unavailable():
         if one.needed:
-            raise RunError(one.reason)
+            raise RunError(servers.redact(one.reason))
 
 
 # --- how a server is reached ----------------------------------------------------------------------

@@ -22,6 +22,9 @@ from runner.spec.loaded import Loaded
 _PROMPT = {"type": "string", "description": "What is asked."}
 """The parameter of a spec that has no prompt of its own."""
 
+_LAST_WORDS = 2.0
+"""Seconds that the last of what a client is told may take."""
+
 Report = Callable[[float, str], Awaitable[None]]
 """Tells a client how far a run is: a number that grows, and what is done."""
 
@@ -143,8 +146,7 @@ class SpecServer:
         except PiRunError as error:
             return _error(str(error))
         finally:
-            telling.cancel()
-            await asyncio.wait({telling})
+            await progress.end(telling)
         return _result(result, with_output=spec.output is not None)
 
 
@@ -198,7 +200,7 @@ class _Progress:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._waiting: asyncio.Queue[str] = asyncio.Queue()
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
 
     def event(self, event: dict[str, Any]) -> None:
         """Take an event."""
@@ -210,12 +212,19 @@ class _Progress:
             self._waiting.put_nowait(f"task {event['task_id']}")
 
     async def tell(self) -> None:
-        """Tell of each, for as long as it is awaited."""
+        """Tell of each, until the end."""
         count = 0
-        while True:
-            message = await self._waiting.get()
+        while (message := await self._waiting.get()) is not None:
             count += 1
             await self._report(count, message)
+
+    async def end(self, telling: asyncio.Task[None]) -> None:
+        """Tell what is left, before the result; not to a client that reads nothing."""
+        self._waiting.put_nowait(None)
+        await asyncio.wait({telling}, timeout=_LAST_WORDS)
+        telling.cancel()
+        # What goes wrong with it is that the client went away, which ends the run anyhow.
+        await asyncio.gather(telling, return_exceptions=True)
 
 
 # --- by stdin and stdout --------------------------------------------------------------------------

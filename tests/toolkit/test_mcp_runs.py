@@ -20,6 +20,7 @@ from runner import api
 from runner.api.fork import Fork, ForkOptions
 from runner.api.replay import replay
 from runner.api.resume import ResumeOptions, Resumption
+from runner.error import RunError
 
 ODD = Path(__file__).with_name("odd_server.py")
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "pi-run")
@@ -188,6 +189,31 @@ def test_server_gets_a_few_variables_and_its_own_whose_secrets_nobody_reads(
     assert "PATH" in env
     assert not {"OTHER_TOKEN", "ODD_TOKEN"} & env.keys()
     assert SECRET not in Path("a.jsonl").read_text("utf-8")
+
+
+def test_secret_that_a_server_tells_as_it_dies_is_told_by_nobody(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ODD_TOKEN", SECRET)
+    command = ["sh", "-c", 'echo "wrong: $TOKEN" >&2; exit 1']
+    entry = {"mcp": {"name": "odd", "command": command, "env": {"TOKEN": {"env": "ODD_TOKEN"}}}}
+    path = spec(folder, [LAST], entry)
+    result, events = run(path, log="a.jsonl")
+    assert result.error is not None
+    assert result.error.endswith("it said: wrong: [secret:ODD_TOKEN]")
+    with pytest.raises(RunError, match=r"wrong: \[secret:ODD_TOKEN\]"):
+        api.tools(path)
+    said = capfd.readouterr()
+    assert SECRET not in Path("a.jsonl").read_text("utf-8") + json.dumps(events) + "".join(said)
+
+
+def test_sdk_that_is_not_installed_is_a_fault_of_the_spec(folder: Path) -> None:
+    path = spec(folder, [LAST], odd(folder))
+    code = (
+        f"import sys; sys.modules['mcp'] = None; from runner import api; print(api.check({path!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "the MCP SDK is not installed; do: pip install 'pi-run[mcp]'" in done.stdout
 
 
 def test_server_runs_in_the_workspace_or_where_its_spec_says(folder: Path) -> None:
