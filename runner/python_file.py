@@ -67,6 +67,12 @@ def load_callable(target: str, folder: Path) -> Any:
     return found
 
 
+def file_of(target: str, folder: Path) -> Path | None:
+    """The file that a target names, which need not be there; None where it names a module."""
+    place = target.rpartition(":")[0]
+    return (folder / Path(place).expanduser()).resolve() if _is_path(place) else None
+
+
 def load_file(path: Path) -> ModuleType:
     """The module of a Python file, which is run now unless it was before in this process.
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.api.grouped import grouped, recorded_unavailable
 from runner.api.hooking import declared
 from runner.api.live import Live, Names, ToolEntry, model_id, model_of
+from runner.api.offline import Offline
 from runner.api.static import POINTS
 from runner.engine.contract import Model, Tool
 from runner.engine.hook import Hook, Hooks
@@ -26,7 +30,7 @@ from runner.log.drive import (
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model.provider import ModelChoice
-from runner.spec.model.tool import McpTools
+from runner.spec.model.tool import McpTools, PythonTool
 
 if TYPE_CHECKING:
     from runner.expect import Check
@@ -56,6 +60,8 @@ class Driven:
         self._live = live
         self._goes_on = live is not None and not real
         self._real = real
+        self.offline = Offline()
+        """Keeps what runs again in a replay from what it must not do."""
 
     def keep_secret(self, name: str, value: str) -> None:
         """Keep a value secret, where anything real could tell it."""
@@ -89,6 +95,8 @@ class Driven:
         live = self._live
         if live is not None and "tools" in self._real:
             return BusyTool(live.tool(loaded, path, entry, names), self._drive)
+        if live is None and isinstance(entry, PythonTool):
+            self.offline.forbid(entry.python, Path(loaded.folder_of(f"{path}.python")))
         index = int(path[len("tools[") : -1])
         make = None
         if live is not None:
@@ -251,18 +259,20 @@ class Driven:
 
     def _python(self, loaded: Loaded, path: str, entry: Any) -> Hook:
         """A function of the context runs again: it is part of what is tested."""
-        from pathlib import Path
-
         from runner.hooks.function import function_hook
         from runner.python_file import load_callable
 
-        drive = self._drive
+        drive, folder = self._drive, Path(loaded.folder_of(f"{path}.python"))
+        guard: Callable[[], Any] = nullcontext
+        if self._live is None:
+            self.offline.allow(entry.python, folder)
+            guard = partial(self.offline.guarding, path)
 
         async def call(messages: Any) -> Any:
             drive.tape.busy += 1
             try:
-                folder = Path(loaded.folder_of(f"{path}.python"))
-                return await function_hook(load_callable(entry.python, folder), path)(messages)
+                with guard():
+                    return await function_hook(load_callable(entry.python, folder), path)(messages)
             finally:
                 drive.tape.busy -= 1
 

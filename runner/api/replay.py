@@ -27,9 +27,10 @@ from runner.log.redact import LogRedactor
 from runner.log.survey import Survey, survey
 from runner.log.tape import Tape
 from runner.log.whole import Wholeness
+from runner.spec.file import locate
 from runner.spec.load import load, load_plan
 from runner.spec.loaded import Loaded
-from runner.spec.node import Source
+from runner.spec.node import split
 from runner.thread import run_in_loop
 
 
@@ -108,16 +109,17 @@ class Recording:
             LogError: where it holds none.
         """
         try:
-            return self._loaded(plan or self.plan)
-        except (SpecError, KeyError, TypeError) as error:
+            return self._loaded(plan or self.plan, self.folder)
+        except (SpecError, LookupError, TypeError) as error:
             raise LogError(f"{self.path}: line 1: its plan is no spec: {error}") from None
 
-    def _loaded(self, plan: Mapping[str, Any]) -> Loaded:
-        resolved = plan.get("resolved", {})
-        agents = {path: self._loaded(other) for path, other in resolved.get("agents", {}).items()}
+    def _loaded(self, plan: Mapping[str, Any], folder: str) -> Loaded:
         spec = {key: value for key, value in plan.items() if key != "resolved"}
-        loaded = load_plan(spec, agents, name=str(self.path))
-        loaded.source = Source(loaded.source.name, self.folder)
+        loaded = load_plan(spec, name=str(self.path), folder=folder)
+        for path, other in plan.get("resolved", {}).get("agents", {}).items():
+            # Paths in another spec are relative to its own file.
+            file = locate(folder, str(_at(plan, path)))
+            loaded.agents[path] = self._loaded(other, str(Path(file).parent))
         self.knows(loaded, plan)
         return loaded
 
@@ -178,6 +180,7 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     Raises:
         LogError: where the log can't be read.
         SpecError: with all that is wrong with the changed spec.
+        HookError: where a hook tried to reach a network, a program or a tool.
     """
     recording = Recording(log)
     wholeness = Wholeness()
@@ -190,6 +193,7 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     plan = plan_of(recording, edges, spec)
     follower = Follower(drive)
     run_in_loop(_closing(live, follow(recording, drive, follower, plan)))
+    edges.offline.check()
     recorded = recording.survey.end
     result = Replayed(
         str(log),
@@ -202,6 +206,13 @@ def replay(log: str | Path, *, spec: str | None = None, real: Sequence[str] = ()
     if difference is not None and difference.cause.startswith("the system prompt"):
         result.prompts = recording.plan.get("system_prompt", ""), plan.options.system_prompt
     return result
+
+
+def _at(plan: Any, path: str) -> Any:
+    """What stands at a PATH in a plan."""
+    for step in split(path) or ():
+        plan = plan[step]
+    return plan
 
 
 def _misfit(tape: Tape, wholeness: Wholeness) -> Parting | None:

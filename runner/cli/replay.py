@@ -26,7 +26,8 @@ Examples:
 
 \b
 LOG is a path, a run's id or the beginning of one, or `last`.
-Exit codes: 0 all as recorded, 1 it differs, 6 the log can't be read.""",
+Exit codes: 0 all as recorded, 1 it differs, 3 a hook tried to reach a network, a program or a
+tool, 6 the log can't be read.""",
 )
 @click.argument("log")
 @click.option("--spec", metavar="FILE", help="Hold a changed spec against the log.")

@@ -69,7 +69,11 @@ def _pass_on(loaded: Loaded) -> None:
 
 
 def load_plan(
-    plan: Mapping[str, Any], agents: Mapping[str, Loaded] | None = None, *, name: str = "plan"
+    plan: Mapping[str, Any],
+    agents: Mapping[str, Loaded] | None = None,
+    *,
+    name: str = "plan",
+    folder: str = ".",
 ) -> Loaded:
     """A spec from its JSON, as `runner.spec.decode.to_json` gave it; no file is looked at.
 
@@ -77,11 +81,12 @@ def load_plan(
         plan: The JSON. Its templates may be rendered; they are not looked at either.
         agents: The specs that it uses, by the PATH that names each.
         name: What the plan is called in faults.
+        folder: What paths in it are relative to.
 
     Raises:
         SpecError: where it is no spec.
     """
-    source = Source(name)
+    source = Source(name, folder)
     root = from_value(plan, Place(source, 1, 1))
     into = Decoding([], lambda _node, _path, _mark: None)
     spec = shape_of(Spec).read(root, "", into)
