@@ -54,7 +54,7 @@ class Fork:
         last = self.recording.survey.turns.get(None, 0)
         if not 1 <= options.turn <= last:
             raise UsageError(f"{log}: there is no turn {options.turn}; its turns are 1 to {last}")
-        ids = self.recording.survey.ids
+        ids = _ids(self.recording) if options.overrides else ()
         for name in options.overrides:
             if name not in ids:
                 hint = did_you_mean(name, ids)
@@ -125,6 +125,17 @@ class Fork:
             content = contents[line["message"]["id"]]
             return {**line, "message": {**line["message"], "content": content}}
         return line
+
+
+def _ids(recording: Recording) -> set[str]:
+    """The ids of all messages and tool calls of the main agent."""
+    ids: set[str] = set()
+    for line in recording.lines():
+        if line["type"] == "message_end" and "agent" not in line:
+            message = line["message"]
+            calls = (block for block in message["content"] if block["type"] == "tool_call")
+            ids.update((message["id"], *(call["id"] for call in calls)))
+    return ids
 
 
 def _content(file: str) -> list[dict[str, Any]]:

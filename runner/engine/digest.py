@@ -31,22 +31,27 @@ class ContextDigest:
 
     What is hashed is the canonical JSON of ``{messages, model, parameters, provider, system,
     tools}``, with ``messages`` first, so that a history that only grows is hashed but once.
+
+    A list that is given again has grown, and is otherwise as it was: a request costs what is new in
+    it, however long its history is. Any other list is compared with the one before.
     """
 
     def __init__(self) -> None:
         self._seen: list[Message] = []
+        self._seen_in: Sequence[Message] | None = None
         self._hash = hashlib.sha256(b'{"messages":[')
         self._told: list[Message] = []
+        self._told_in: Sequence[Message] | None = None
 
     def of(
         self, messages: Sequence[Message], rest: Mapping[str, Any], redactor: Redactor | None
     ) -> str:
         """The digest of a request with these messages; ``rest`` has the other fields."""
         known = len(self._seen)
-        # Lists of the same objects compare at C speed.
-        if known > len(messages) or messages[:known] != self._seen:
+        if messages is not self._seen_in and not _begins_with(messages, self._seen):
             self._seen, known = [], 0
             self._hash = hashlib.sha256(b'{"messages":[')
+        self._seen_in = messages
         for message in messages[known:]:
             sent: Any = {key: message[key] for key in _SENT if key in message}  # type: ignore[literal-required]
             if redactor is not None:
@@ -63,9 +68,10 @@ class ContextDigest:
     def change(self, messages: Sequence[Message]) -> ContextChange:
         """How messages differ from those of the request before."""
         before = self._told
-        known = len(before)
-        if known <= len(messages) and messages[:known] == before:
-            new = messages[known:]
+        grew = messages is self._told_in or _begins_with(messages, before)
+        self._told_in = messages
+        if grew:
+            new = messages[len(before) :]
             before.extend(new)
             return {"added": [m["id"] for m in new], "dropped": []}
         old, now = {m["id"] for m in before}, {m["id"] for m in messages}
@@ -74,3 +80,8 @@ class ContextDigest:
             "added": [m["id"] for m in messages if m["id"] not in old],
             "dropped": [m["id"] for m in before if m["id"] not in now],
         }
+
+
+def _begins_with(messages: Sequence[Message], before: Sequence[Message]) -> bool:
+    # Lists of the same objects are compared at C speed.
+    return len(before) <= len(messages) and messages[: len(before)] == before

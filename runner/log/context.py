@@ -105,6 +105,8 @@ def _contexts(
     reading = _Reading(turns, agent)
     for event in events:
         reading.see(event)
+        if reading.is_done:
+            break
     for turn in sorted(turns):
         if turn not in reading.found:
             raise UsageError(reading.why_not(turn))
@@ -123,6 +125,11 @@ class _Reading:
         self._known: dict[str, Message] = {}
         self._given: dict[str, None] = {}  # ids, in their order
         self.found: dict[int, Context] = {}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing that follows tells of the turns that are wanted."""
+        return self._turn > max(self._wanted) and self._wanted <= self.found.keys()
 
     def see(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]

@@ -35,8 +35,6 @@ class Survey:
     """The plan that the run goes by at its end."""
     turns: dict[str | None, int] = field(default_factory=dict)
     """The last turn of each agent."""
-    ids: set[str] = field(default_factory=set)
-    """The ids of all messages and tool calls of the main agent."""
     _asked: dict[str | None, list[str]] = field(default_factory=dict)
     _ended: dict[str | None, list[str]] = field(default_factory=dict)
 
@@ -73,14 +71,12 @@ class Survey:
                 self._ended.setdefault(agent, []).append(line["tool_call_id"])
 
     def _message(self, message: Line, agent: str | None) -> None:
-        calls = [b["id"] for b in message.get("content", ()) if b.get("type") == "tool_call"]
         if message.get("role") == "assistant" and message.get("stop_reason") not in (
             "error",
             "aborted",
         ):
-            self._asked[agent] = calls
-        if agent is None:
-            self.ids.update((message.get("id", ""), *calls))
+            blocks = message.get("content", ())
+            self._asked[agent] = [b["id"] for b in blocks if b.get("type") == "tool_call"]
 
     def close(self) -> None:
         """All lines were seen."""

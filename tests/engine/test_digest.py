@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runner.engine.digest import ContextDigest
 from runner.engine.hook import Hooks
 from runner.engine.limit import Limits
 
@@ -189,3 +190,28 @@ def test_a_message_is_looked_at_once_however_often_it_is_sent(
 
     assert len(done.events.of("model_request")) == 100
     assert seen.messages == 199
+
+
+class Watched(list[Any]):
+    """A list that tells how much of it was looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.looked_at += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+def test_a_request_costs_what_is_new_in_it() -> None:
+    digest, history = ContextDigest(), Watched()
+    for number in range(1000):
+        history.append({"id": f"m{number}", "role": "user", "content": []})
+        digest.of(history, {}, None)
+        added = digest.change(history)
+        assert added == {"added": [f"m{number}"], "dropped": []}
+    # Once for the digest, once for what has changed.
+    assert history.looked_at <= 2 * 1000 + 2
+
+    again = ContextDigest()
+    assert again.of(list(history), {}, None) == digest.of(history, {}, None)
