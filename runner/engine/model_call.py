@@ -29,6 +29,10 @@ FIRST_DELAY = 0.5
 ERROR_TEXT = 300
 """Characters that are kept of a provider's own words."""
 
+UNBROKEN = 100
+"""Events of a stream after which all else has its turn: one that always has more to give need not
+wait for anything, and the run's time would never be up."""
+
 
 async def call_model(session: Session) -> AssistantMessage:
     """Ask the model, and the fallback models after it, until there is an answer.
@@ -158,7 +162,12 @@ class _ModelCall:
         """Take the stream's events as they come, until its terminal mark."""
         session, answer = self._session, self._answer
         emit, emitter = session.emit, session.emitter
+        unbroken = 0
         async for event in stream:
+            unbroken += 1
+            if unbroken == UNBROKEN:
+                unbroken = 0
+                await asyncio.sleep(0)
             if self._over:
                 return
             if type(event) is Stop:

@@ -26,11 +26,17 @@ class _Key:
         run: All characters that may follow the beginning without a break.
         secret: What of that run, from its start on, is the secret; seen without what follows.
         before: What stands before the beginning; None: nothing, or no word.
+        shrinks: Whether what is no secret from a place on is none from a later one on either, as
+            far as the next dot: the later one sees less of the same.
     """
 
-    def __init__(self, kind: str, run: str, secret: str, before: str | None) -> None:
+    def __init__(
+        self, kind: str, run: str, secret: str, before: str | None, *, shrinks: bool
+    ) -> None:
         self.kind = kind
+        self.characters = run
         self.at_start = before is None
+        self.shrinks = shrinks
         self._sources = {"run": f"[{run}]*", "secret": secret, "before": before or _AFTER_A_WORD}
 
     # Most runs meet none or one of these, so that each is compiled when it is met.
@@ -51,8 +57,17 @@ class _Key:
 _KEYS: dict[str, _Key] = {}
 
 
-def _known(kind: str, beginnings: str, run: str, secret: str, before: str | None = None) -> None:
-    _KEYS.update(dict.fromkeys(beginnings.split("|"), _Key(kind, run, secret, before)))
+def _known(
+    kind: str,
+    beginnings: str,
+    run: str,
+    secret: str,
+    before: str | None = None,
+    *,
+    shrinks: bool = True,
+) -> None:
+    key = _Key(kind, run, secret, before, shrinks=shrinks)
+    _KEYS.update(dict.fromkeys(beginnings.split("|"), key))
 
 
 _ALNUM = "A-Za-z0-9"
@@ -66,22 +81,23 @@ _known("anthropic", "sk-ant-", _WORD, rf"[{_WORD}]{{20,}}\Z")
 _known("openai", "sk-", _WORD, rf"{_DIGIT}(?=[{_WORD}]*[{_ALNUM}]{{16}})[{_WORD}]{{20,}}\Z")
 _known("github", "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_", "A-Za-z0-9_", r"\w{36,}\Z")
 _known("gitlab", "glpat-", _WORD + ".", rf"[{_WORD}]{{20,}}[{_WORD}.]*\Z")
-_known("aws", "AKIA|ASIA", _ALNUM, r"[A-Z0-9]{16}\Z")
+_known("aws", "AKIA|ASIA", _ALNUM, r"[A-Z0-9]{16}\Z", shrinks=False)
 _known(
     "aws",
     "access_key|ACCESS_KEY|AccessKey",
     r"A-Za-z0-9/+=\s\"'\\:",
     r"[\s\"'\\]{0,4}[:=][\s\"'\\]{0,4}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
     r"(?i:secret_?)\Z",
+    shrinks=False,
 )
-_known("google", "AIza", _WORD, rf"[{_WORD}]{{35}}\Z")
+_known("google", "AIza", _WORD, rf"[{_WORD}]{{35}}\Z", shrinks=False)
 _known("google", "ya29.", _WORD, rf"[{_WORD}]{{20,}}\Z")
 _known("slack", "xoxa-|xoxb-|xoxe-|xoxo-|xoxp-|xoxr-|xoxs-|xapp-", _WORD, rf"{_DIGIT}.{{10,}}\Z")
 _known("slack", "/services/T", _ALNUM + "/", rf"[{_ALNUM}/]{{20,}}\Z", r"slack\.com\Z")
 _known("stripe", "sk_live_|sk_test_|rk_live_|rk_test_|whsec_", _ALNUM, r".{16,}\Z")
 _known("sendgrid", "SG.", _WORD + ".", rf"[{_WORD}]{{16,}}\.[{_WORD}]{{16,}}")
 _known("huggingface", "hf_", _ALNUM, r".{30,}\Z")
-_known("npm", "npm_", _ALNUM, r".{36}\Z")
+_known("npm", "npm_", _ALNUM, r".{36}\Z", shrinks=False)
 _known("pypi", "pypi-AgEI", _WORD, r".{40,}\Z")
 _known("groq", "gsk_", _ALNUM, r".{30,}\Z")
 _known("xai", "xai-", _ALNUM, r".{40,}\Z")
@@ -100,6 +116,7 @@ _known(
     r"A-Za-z0-9+/=\s\\",
     rf"{_BREAK}*[A-Za-z0-9+/=]{{40,}}(?:{_BREAK}+[A-Za-z0-9+/=]+)*",
     _PEM,
+    shrinks=False,
 )
 
 
@@ -137,6 +154,35 @@ class KeyRedactor:
         return KeyStream(self)
 
 
+class _Runs:
+    """What was learnt of a text in one scan: many beginnings in one run cost little more."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends: dict[str, int] = {}
+        self._without: dict[_Key, int] = {}
+
+    def end(self, key: _Key, place: int) -> int:
+        """Where the run ends that goes on from a place."""
+        known = self._ends.get(key.characters, -1)
+        if place <= known:
+            return known
+        run = key.run.match(self._text, place)
+        assert run is not None
+        self._ends[key.characters] = run.end()
+        return run.end()
+
+    def secret(self, key: _Key, place: int, end: int) -> re.Match[str] | None:
+        """The secret that begins at a place of a run."""
+        if place < self._without.get(key, 0):
+            return None
+        secret = key.secret.match(self._text, place, end)
+        if secret is None and key.shrinks:
+            dot = self._text.find(".", place, end)
+            self._without[key] = end if dot < 0 else dot
+        return secret
+
+
 class KeyStream:
     """What was held back of one text that comes in pieces, and what came just before it."""
 
@@ -169,6 +215,7 @@ class KeyStream:
         pos = self._pos
         hold = len(text)
         self._run = None
+        runs = _Runs(text)
         while begin := _BEGINNING.search(text, pos):
             start, end = begin.span()
             key = _KEYS[begin[0]]
@@ -177,13 +224,12 @@ class KeyStream:
             ):
                 pos = start + 1
                 continue
-            run = key.run.match(text, end)
-            assert run is not None
-            if run.end() == len(text) and not final:
+            run_end = runs.end(key, end)
+            if run_end == len(text) and not final:
                 self._run = key.run
                 pos, hold = start, max(shown, end)
                 break
-            secret = key.secret.match(text, end, run.end())
+            secret = runs.secret(key, end, run_end)
             if secret is None:
                 pos = end
                 continue

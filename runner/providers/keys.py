@@ -168,11 +168,15 @@ async def _output(command: Sequence[str], workspace: Path, environ: Mapping[str,
 
 def _from_function(function: Callable[[], object], target: str) -> KeySource:
     async def call() -> str | None:
+        from runner.apart import await_apart
+        from runner.thread import call_in_thread
+
         try:
             # Such a function may well ask a server, and must not hold up the other runs.
-            key = await asyncio.to_thread(function)
+            key = await call_in_thread(function, target)
             if isinstance(key, Awaitable):
-                key = await key
+                awaitable = key
+                key = await await_apart(lambda: awaitable)
         except Exception as error:
             raise _fault(f"{target}, which is to give the key, raised {_name(error)}") from None
         if key is not None and not isinstance(key, str):

@@ -23,6 +23,7 @@ from runner.engine.contract import (
     ToolCallStart,
     UsageReport,
 )
+from runner.engine.limit import Limits
 from runner.engine.message import no_usage
 from runner.error import ProviderError
 
@@ -297,3 +298,13 @@ def test_a_price_that_is_not_known_makes_the_cost_unknown(run_plan: Any, model: 
     asked.price = None
 
     assert run_plan(model=asked).end["cost_usd"] is None
+
+
+def test_a_stream_that_waits_for_nothing_leaves_the_others_their_turn(watch: Any) -> None:
+    async def stream(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        while True:
+            yield TextDelta(0, "more ")
+
+    watched = watch(model=speaking(stream), limits=Limits(seconds=0.05))
+
+    assert watched.prompt("Hello")["stop_reason"] == "aborted"
