@@ -93,27 +93,31 @@ class Chaos:
         wrong = self._wrong(ran)
         if wrong:
             return _outcome(point, ran, wrong)
-        own = Script(ran.lines)
+        place = random.Random(f"{self._seed} {point}").randrange(1, len(ran.lines))
         if point.kind == "abort" and ran.end["status"] == "aborted":
-            after = self._stage.resumed(ran.lines, self._script, own.count)
-            wrong = self._wrong_after(after, len(ran.lines), self._control)
-            where = "resumed"
-        else:
-            place = random.Random(f"{self._seed} {point}").randrange(1, len(ran.lines))
-            after = self._stage.resumed(
-                ran.lines[:place], own, lambda agent: own.answered(agent, place)
-            )
-            wrong = self._wrong_after(after, place, ran)
-            where = f"killed after line {place - 1} and resumed"
+            return self._after_abort(point, ran, max(place, point.place + 1))
+        wrong = self._wrong_after(after := self._killed(ran, place), place, ran)
+        where = f"killed after line {place - 1} and resumed"
         return _outcome(point, ran, [f"{where}: {text}" for text in wrong], after)
+
+    def _after_abort(self, point: Point, ran: Ran, place: int) -> Outcome:
+        """Let a run go on that was aborted; and one that was killed while it was ending."""
+        for count, where in (len(ran.lines), "resumed"), (place, f"killed after line {place - 1}"):
+            lines = ran.lines[:count]
+            after = self._stage.resumed(lines, self._script, Script(lines).count)
+            if wrong := self._wrong_after(after, count, self._control, aborted=True):
+                return _outcome(point, ran, [f"{where}: {text}" for text in wrong], after)
+        return _outcome(point, ran, [])
+
+    def _killed(self, ran: Ran, place: int) -> Ran:
+        """A run that was killed after some lines, and goes on as it did."""
+        own = Script(ran.lines)
+        return self._stage.resumed(ran.lines[:place], own, lambda agent: own.answered(agent, place))
 
     def _crash(self, point: Point) -> Outcome:
         lines, count = self._control.lines, point.place + 1
         torn = self._stage.torn(lines, count) if point.what != "killed" else None
-        script = self._script
-        after = self._stage.resumed(
-            lines[:count], script, lambda agent: script.answered(agent, count)
-        )
+        after = self._killed(self._control, count)
         wrong = self._wrong_after(after, count, self._control)
         return _outcome(point, after, [torn, *wrong] if torn is not None else wrong)
 
@@ -126,7 +130,18 @@ class Chaos:
         wrong = [f"its replay differs: {differs}"] if differs is not None else []
         return wrong + [text for text in _missed(ran.lines) if text not in self._missed]
 
-    def _wrong_after(self, after: Ran, count: int, ran: Ran) -> list[str]:
+    def _comparable(self, ran: Ran, after: Ran) -> tuple[str, ...]:
+        """What an aborted run that went on has in common with one that was not disturbed.
+
+        A turn that was aborted counts for its limits, and what was queued meanwhile is taken in
+        another turn.
+        """
+        if ran.end["status"] != "ok" or after.end["status"] == "limit":
+            return ()
+        queued = any(one["type"] == "message_queued" for one in ran.lines)
+        return ("status", "exit_code") if queued else _COMPARED
+
+    def _wrong_after(self, after: Ran, count: int, ran: Ran, *, aborted: bool = False) -> list[str]:
         """What does not hold of a run that went on after some lines, and was to end as another."""
         wrong = self._wrong(after)
         finished = {
@@ -137,9 +152,10 @@ class Chaos:
         for agent, call, *_ in after.edges.reached.calls:
             if (agent, call) in finished:
                 wrong.append(f"{call} of {agent or 'main'} is run again, though it had ended")
-        for key in _COMPARED:
+        compared = self._comparable(ran, after) if aborted else _COMPARED
+        for key in compared if not wrong else ():
             there, wanted = after.end.get(key), ran.end.get(key)
-            if not wrong and there != wanted:
+            if there != wanted:
                 wrong.append(f"its {key} is {there!r:.80}, not {wanted!r:.80}")
         return wrong
 

@@ -154,8 +154,8 @@ class ChaosEdges(Live):
         return [tools for _, tools in groups]
 
     def agent_tool(self, tool: AgentTool) -> Tool:
-        """A tool that is an agent: it runs, by its own recording."""
-        return _AgentTool(tool, self)
+        """A tool that is an agent: it runs by its own recording, and fails where that does."""
+        return tool
 
     async def play(self, result: Result, call: tuple[str | None, str], on_update: Update) -> None:
         """Let a call of an agent take its recorded time, and tell what it told."""
@@ -338,27 +338,6 @@ class _Servers:
         """A tool of a server."""
         tools = self._edges.mcp_tools(loaded, path, entry, names, ())
         return next(tool for tool in tools if tool.name == name)
-
-
-class _AgentTool:
-    """A tool that is an agent, and can fail like any other."""
-
-    def __init__(self, tool: AgentTool, edges: ChaosEdges) -> None:
-        self._tool = tool
-        self._edges = edges
-        self.name, self.label = tool.name, tool.label
-        self.description, self.parameters = tool.description, tool.parameters
-        self.execution, self.idempotent = tool.execution, tool.idempotent
-        self.check = tool.check
-        self.timeout = _timeout(edges, tool.name, tool.timeout)
-
-    async def execute(self, tool_call_id: str, *args: Any) -> ToolResult:
-        """Run the agent, or fail; see `runner.engine.contract.Tool`."""
-        agent = current.get().path
-        self._edges.reached.calls.append((agent, tool_call_id, self.name, False))
-        if self._edges.fires("tool", agent, call=tool_call_id):
-            return await _fail(self._edges.point)
-        return await self._tool.execute(tool_call_id, *args)
 
 
 def _timeout(edges: ChaosEdges, name: str, own: float | None) -> float | None:

@@ -28,6 +28,7 @@ from runner.log.follow import Follower
 from runner.log.parting import Parting
 from runner.log.read import read_file
 from runner.log.script import Script
+from runner.log.whole import Wholeness
 
 Line = dict[str, Any]
 
@@ -124,7 +125,15 @@ class Stage:
             await asyncio.wait_for(follow(recording, drive, follower, plan), _FOR_EVER)
 
         _in_virtual_time(run, wrong)
-        return _told(follower.difference) if follower.difference else next(iter(wrong), None)
+        if follower.difference is not None:
+            return _told(follower.difference)
+        wholeness = Wholeness()
+        for line in lines:
+            wholeness.see(line)
+        if wholeness.misfit is not None:
+            misfit = wholeness.misfit
+            wrong.append(f"at seq {misfit.line['seq']}, {misfit.path}: {misfit.why}")
+        return next(iter(wrong), None)
 
     def torn(self, lines: Sequence[Line], count: int) -> str | None:
         """What goes wrong when a log is read that breaks off in the middle of a line.

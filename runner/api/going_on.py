@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from runner.api.replay import Recording, adopting, later_plan, resume_of, start_of
 from runner.engine.emit import Emitter
@@ -14,7 +15,7 @@ from runner.engine.run import Ended, Run
 from runner.log.drive import Drive, DrivenClock
 from runner.log.follow import Follower
 from runner.log.parting import Parting
-from runner.log.survey import Call
+from runner.log.survey import Call, Survey
 
 Open = Literal["error", "rerun", "stop"]
 
@@ -65,6 +66,8 @@ class GoingOn:
         follower.run, self.drive.root = run, run.session
         follower.on_resume = adopting(self.recording, run, self.plan)
         ready(run)
+        whole = copy.deepcopy(self.recording.survey)
+        unsubscribe = emitter.subscribe(lambda event: whole.see(cast("Any", event)))
         ended = await run.execute()
         while not follower.live and follower.difference is None:
             line = self.drive.tape.next(None)
@@ -72,23 +75,31 @@ class GoingOn:
                 ended = await run.go_on(self._event(), self.new_plan)
                 break
             ended = await run.go_on(resume_of(line), later_plan(self.recording, self.plan, line))
+        unsubscribe()
+        cut_short = self.drive.cut_short is not None and follower.difference is None
+        if cut_short and ended.event["status"] == "aborted":
+            # It was killed while it was ending, and ended now: only from here does it go on.
+            ended = await run.go_on(_resume_event(whole, [], [*whole.open_calls]))
         return ended, follower.difference
 
     def _event(self) -> RunResume:
-        survey = self.recording.survey
-        end = survey.end
-        event: RunResume = {
-            "type": "run_resume",
-            "at_seq": survey.lines - 1,
-            "reason": "killed" if end is None else end["status"],
-            "kept": survey.finished,
-            "rerun": [call for _, call in self.rerun],
-            "unknown": [call for _, call in self.unknown],
-            "not_started": survey.not_started if end is None else [],
-        }
+        event = _resume_event(self.recording.survey, self.rerun, self.unknown)
         if self.new_json is not None:
             event["plan"] = self.new_json
         return event
+
+
+def _resume_event(known: Survey, rerun: list[Call], unknown: list[Call]) -> RunResume:
+    told = known.going_on()
+    return {
+        "type": "run_resume",
+        "at_seq": told["at_seq"],
+        "reason": told["reason"],
+        "kept": told["kept"],
+        "rerun": [call for _, call in rerun],
+        "unknown": [call for _, call in unknown],
+        "not_started": told["not_started"],
+    }
 
 
 def open_calls(recording: Recording, wanted: Open | None = None) -> tuple[list[Call], list[Call]]:

@@ -14,6 +14,8 @@ from runner.log.drive import Drive, DrivenClock
 
 _THREAD_SECONDS = 0.005
 """How long is really waited at a time while threads work."""
+_ROUNDS = 500_000
+"""Rounds of an event loop that no run needs without waiting for anything once."""
 _PATIENCE = 10.0
 """Real seconds after which time passes all the same: a thread was left behind for good."""
 
@@ -42,11 +44,17 @@ class _Selector(selectors.DefaultSelector):
         self.now = 0.0
         self._threads = threading.active_count()
         self._waiting_since: float | None = None
+        self._rounds = 0
+        """How often nothing was waited for, one time after the other."""
 
     def select(self, timeout: float | None = None) -> Any:
         """See `selectors.BaseSelector.select`."""
         if timeout is not None and timeout <= 0:
+            self._rounds += 1
+            if self._rounds > _ROUNDS:
+                raise RuntimeError("it goes round and round, and nothing waits for anything")
             return super().select(0)
+        self._rounds = 0
         if self._waits_for_threads():
             return super().select(_THREAD_SECONDS)
         if timeout is None:

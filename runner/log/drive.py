@@ -19,12 +19,13 @@ from runner.engine.contract import (
     ToolResult,
     Update,
 )
-from runner.engine.limit import Reached
 from runner.engine.message import Message
 from runner.engine.options import Ending
 from runner.engine.session import Session, current
+from runner.engine.sub_agent import AgentTool
 from runner.engine.tool_call import UNFIT, not_run
 from runner.error import ProviderError
+from runner.log.ending import reason_of, recorded_ending
 from runner.log.played import delta_events, fault_of, rest_events
 from runner.log.survey import Call, Survey
 from runner.log.tape import Line, Tape
@@ -70,6 +71,8 @@ class Drive:
         """Whether timers run: where tools are real."""
         self.knows_context = True
         """Whether what was sent to the model can be told again."""
+        self.cut_short: Ending | None = None
+        """How the run was ending when it was killed, if it was."""
         self.rerun: frozenset[Call] = frozenset()
         """The calls without an end that are run again."""
 
@@ -78,14 +81,23 @@ class Drive:
         return next(self.tape.ahead(agent), None) is None
 
     def abort(self, session: Session) -> None:
-        """End a run, or an agent, as its log says that it was."""
-        ending = self._local_end(session) or self._end_of_part()
+        """End a run, or an agent with a limit of its own, as its log says that it was."""
+        ending = self._ending(session)
+        (session if ending.limit is not None and session.path else self.root or session).abort(
+            ending
+        )
+
+    def abort_alone(self, session: Session) -> None:
+        """As `abort`, but for all other agents: they may not have come that far yet."""
+        session.abort(self._ending(session))
+
+    def _ending(self, session: Session) -> Ending:
+        # One that was killed while it was ending was brought to that end when it was resumed.
+        end = next((end for end in self.survey.ends[self.part :] if end is not None), None)
+        ending = recorded_ending(self.tape, end, session, self.root)
         if ending is None:
-            session.abort(Ending("aborted", "it was cancelled"))
-        else:
-            (session if ending.limit is not None and session.path else self.root or session).abort(
-                ending
-            )
+            ending = self.cut_short = self.cut_short or Ending("aborted", reason_of(self.tape))
+        return ending
 
     async def before_request(self) -> None:
         """Abort where the log has an answer for which no request was made."""
@@ -148,27 +160,6 @@ class Drive:
         if stopped:
             await self.abort_at_rest(session)
             await asyncio.Event().wait()
-
-    def _local_end(self, session: Session) -> Ending | None:
-        """The time limit of an agent of its own, where that ended it."""
-        for line in self.tape.ahead(session.path):
-            if line["type"] == "agent_end":
-                return None
-            if line["type"] == "limit_reached" and line.get("limit") == "seconds":
-                value, allowed = line["value"], line["allowed"]
-                reached = Reached("seconds", value, allowed, session.meter.number)
-                text = f"the limit seconds of {allowed:g} is reached"
-                return Ending("limit", text, reached)
-        return None
-
-    def _end_of_part(self) -> Ending | None:
-        ends = self.survey.ends
-        end = ends[self.part] if self.part < len(ends) else None
-        if end is None or end["status"] not in ("aborted", "error", "limit"):
-            return None
-        code = end["exit_code"]
-        signal = code - 128 if end["status"] == "aborted" and code > 128 else None
-        return Ending(end["status"], end.get("error"), signal=signal)
 
     # --- an answer --------------------------------------------------------------------------------
 
@@ -347,7 +338,7 @@ class RecordedTool:
 class RecordedAgent:
     """An agent as a tool: it is driven too, and stopped where its log says so."""
 
-    def __init__(self, tool: Tool, drive: Drive) -> None:
+    def __init__(self, tool: AgentTool, drive: Drive) -> None:
         self._tool = tool
         self._drive = drive
         self.name = tool.name
@@ -374,11 +365,23 @@ class RecordedAgent:
     ) -> ToolResult:
         """Run the agent by its own lines; see `runner.engine.contract.Tool`."""
         session = current.get()
+        end = _end_of(self._drive.tape, session.path, tool_call_id)
+        if end is not None and "stopped" in end and not self._began(session, params):
+            return await _play(self._drive, session, end, cancellation)
         result = await self._tool.execute(tool_call_id, params, on_update, cancellation)
         end = _end_of(self._drive.tape, session.path, tool_call_id)
         if end is None or "stopped" not in end:
             return result
         return await _play(self._drive, session, end, cancellation)
+
+    def _began(self, session: Session, params: dict[str, Any]) -> bool:
+        """Whether the agent of the call had begun when the call was stopped."""
+        try:
+            name = self._tool.bind(params).name
+        except Exception:
+            return False
+        path = f"{session.path or 'main'}/{name}#{session.agents[name] + 1}"
+        return self._drive.tape.next(path) is not None
 
 
 async def _play(
@@ -456,7 +459,7 @@ class DrivenClock(Clock):
         if what == "tool_execution_begin":
             end = _end_of(self._drive.tape, agent, key)
             if end is not None and self._drive.was_not_begun(end):
-                self._drive.abort(current.get())
+                self._drive.abort_alone(current.get())
         elif not self._drive.at_end(agent):
             await self._drive.tape.until(agent, lambda line: _is_turn(line, what, key))
 

@@ -174,11 +174,16 @@ class Follower:
             case "turn_end":
                 # When the turn was over, unless a hook was under way that told something.
                 first = next(drive.tape.ahead(agent))
-                stopped = drive.was_stopped_at_rest(first, agent)
+                by_hook = first["type"] == "message_queued" and first["source"] == "hook"
+                stopped = not by_hook and drive.was_stopped_at_rest(following, agent)
+            case "message_end" if agent is None:
+                # No request was made: the abort came first. (Others than the main agent look at
+                # that when they are about to make it, as all of them have to come that far.)
+                stopped = is_answer(following)
             case _:
                 stopped = agent is None and self._is_aborted_here(following)
         if stopped:
-            drive.abort(self._session(agent))
+            drive.abort_alone(self._session(agent))
 
     def _session(self, agent: str | None) -> Session:
         """That of an agent whose event this is: it is told where the agent works."""

@@ -116,14 +116,14 @@ class Invariants:
         kind = event["type"]
         keys = [key for key in _HEAD if key in event]
         agent.expect(list(event)[: len(keys)] == keys, f"its keys are {', '.join(event)}")
-        if self._ended:
-            agent.expect(kind == "run_resume", "it comes after the run's end")
-            self._ended = False
+        had_ended, self._ended = self._ended, False
+        agent.expect(kind == "run_resume" or not had_ended, "it comes after the run's end")
         if kind == "run_start":
             agent.expect(self._seq == 0, "it is not the first")
             self._is_run = True
         elif kind == "run_resume":
-            self._limited = False
+            # After a kill the run is where it was.
+            self._limited = self._limited and not had_ended
             for one in self._agents.values():
                 one.waits, one.stopped_by = False, None
         elif kind == "turn_start":

@@ -70,6 +70,12 @@ class Tape:
                 yield lines[place]
             place += 1
 
+    def rest(self) -> Iterator[Line]:
+        """The lines of all agents that were not taken."""
+        self.read_all()
+        for lines in list(self._waiting.values()):
+            yield from lines
+
     def take(self, agent: str | None) -> Line:
         """Take the next line of an agent."""
         line = self._waiting[agent].popleft()

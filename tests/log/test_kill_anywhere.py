@@ -133,10 +133,27 @@ def test_a_fan_out_aborted_after_any_line(tmp_path: Path) -> None:
 def test_killed_before_a_retry_was_told(tmp_path: Path) -> None:
     failing = "{text: a b, deltas: 2, error: overloaded, status: 529}"
     script = PLAIN.replace("{text: a b, deltas: 2}", f"{failing}, {{text: a b}}")
-    lines = run(tmp_path, script.replace("{provider:", "{retry: {attempts: 2, max_delay: 0.01}, provider:"))
+    lines = run(
+        tmp_path, script.replace("{provider:", "{retry: {attempts: 2, max_delay: 0.01}, provider:")
+    )
     log = tmp_path / "log.jsonl"
     assert any('"model_retry"' in line for line in lines)
     for count in range(1, len(lines)):
         log.write_text("".join(lines[:count]), encoding="utf-8")
         assert go_on(log) == ("ok", "a b"), lines[count - 1]
         assert replay(log).difference is None, lines[count - 1]
+
+
+@pytest.mark.parametrize("spec", [PLAIN, FAN_OUT])
+def test_killed_while_an_abort_ends_it(tmp_path: Path, spec: str) -> None:
+    (tmp_path / "one.yaml").write_text(ONE, encoding="utf-8")
+    text = "a b" if spec == PLAIN else "a\nb"
+    count, log = len(run(tmp_path, spec)), tmp_path / "log.jsonl"
+    for place in range(2, count - 2, 4):
+        kept = run(tmp_path, spec, abort_after=place)
+        for cut in range(place + 2, len(kept), 3):
+            log.write_text("".join(kept[:cut]), encoding="utf-8")
+            assert go_on(log) == ("ok", text), (place, kept[cut - 1])
+            found = replay(log).difference
+            assert found is None, (place, kept[cut - 1], found)
+        log.unlink()
