@@ -8,17 +8,35 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from runner.error import TemplateError
 
 MAX_TEXT = 64 << 20
 """The longest text that a template may render to, in characters."""
+_KEPT = 256
+"""How many compiled texts are kept."""
 
 
 def is_plain(text: str) -> bool:
     """Whether a text has nothing to render."""
     return "{{" not in text and "{%" not in text and "{#" not in text
+
+
+# Each agent of a fan-out has a plan of its own, of the same few texts.
+@lru_cache(_KEPT)
+def _compiled(text: str) -> Any:
+    from runner.spec.sandbox import SANDBOX
+
+    return SANDBOX.from_string(text)
+
+
+@lru_cache(_KEPT)
+def _compiled_expression(text: str) -> Any:
+    from runner.spec.sandbox import SANDBOX
+
+    return SANDBOX.compile_expression(text, undefined_to_none=False)
 
 
 class Template:
@@ -46,9 +64,7 @@ class Template:
             return self.text
         with told(self.where):
             if self._compiled is None:
-                from runner.spec.sandbox import SANDBOX
-
-                self._compiled = SANDBOX.from_string(self.text)
+                self._compiled = _compiled(self.text)
             pieces, size = [], 0
             for piece in self._compiled.generate(**names):
                 pieces.append(piece)
@@ -88,10 +104,10 @@ class Expression:
             TemplateError: naming the place and the cause.
         """
         with told(self.where):
-            from runner.spec.sandbox import SANDBOX, defined
+            from runner.spec.sandbox import defined
 
             if self._compiled is None:
-                self._compiled = SANDBOX.compile_expression(self.text, undefined_to_none=False)
+                self._compiled = _compiled_expression(self.text)
             return defined(self._compiled(**names))
 
     def holds(self, names: Mapping[str, Any]) -> bool:
