@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,9 @@ class Chaos:
         self._control = self._stage.fresh(Script(lines))
         self._script = Script(self._control.lines)
         self._missed = set(_missed(self._control.lines))
+        self._killed_last: tuple[int, Ran, list[str]] | None = None
+        """After how many lines the run was killed last, and what came of it: a torn line more
+        makes no difference to it, once the log is read."""
 
     @property
     def control(self) -> Outcome:
@@ -78,8 +82,11 @@ class Chaos:
 
     def points(self) -> list[Point]:
         """All points at which the run can fail."""
-        types = [one["type"] for one in self._control.lines]
-        return list(all_points(self._control.edges.reached, types))
+        lines = self._control.lines
+        types = [one["type"] for one in lines]
+        at_once = {n for n, pair in enumerate(pairwise(lines)) if all(map(_is_supplied, pair))}
+        found = all_points(self._control.edges.reached, types)
+        return [one for one in found if one.kind != "crash" or one.place not in at_once]
 
     def run(self, point: Point) -> Outcome:
         """Make the run fail at a point, see how it ends, and let it go on.
@@ -115,10 +122,13 @@ class Chaos:
         return self._stage.resumed(ran.lines[:place], own, lambda agent: own.answered(agent, place))
 
     def _crash(self, point: Point) -> Outcome:
-        lines, count = self._control.lines, point.place + 1
-        torn = self._stage.torn(lines, count) if point.what != "killed" else None
-        after = self._killed(self._control, count)
-        wrong = self._wrong_after(after, count, self._control)
+        count = point.place + 1
+        if self._killed_last is None or self._killed_last[0] != count:
+            after = self._killed(self._control, count)
+            wrong = self._wrong_after(after, count, self._control)
+            self._killed_last = count, after, wrong
+        _, after, wrong = self._killed_last
+        torn = self._stage.torn(self._control.lines, count) if point.what != "killed" else None
         return _outcome(point, after, [torn, *wrong] if torn is not None else wrong)
 
     def _wrong(self, ran: Ran) -> list[str]:
@@ -152,7 +162,11 @@ class Chaos:
         for agent, call, *_ in after.edges.reached.calls:
             if (agent, call) in finished:
                 wrong.append(f"{call} of {agent or 'main'} is run again, though it had ended")
-        compared = self._comparable(ran, after) if aborted else _COMPARED
+        compared: tuple[str, ...] = _COMPARED
+        if ran.end["status"] == "limit":
+            compared = ()  # a call that was cut short has another result, and time has passed
+        elif aborted:
+            compared = self._comparable(ran, after)
         for key in compared if not wrong else ():
             there, wanted = after.end.get(key), ran.end.get(key)
             if there != wanted:
@@ -164,6 +178,11 @@ def _outcome(point: Point, ran: Ran, wrong: list[str], after: Ran | None = None)
     lines = after.lines if after is not None and wrong else ran.lines
     end = ran.end
     return Outcome(point, end.get("status"), end.get("exit_code"), end.get("error"), wrong, lines)
+
+
+def _is_supplied(one: Line) -> bool:
+    """Whether a line tells of a message of a hook. What one gave at once is written at once."""
+    return bool(one["type"] == "message_queued" and one["source"] == "hook")
 
 
 def _missed(lines: Iterable[Line]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from runner.engine.run import Ended, Run
 from runner.error import LogError, describe
 from runner.json_text import line as as_line
 from runner.json_text import parse
-from runner.log.drive import Drive
+from runner.log.drive import Drive, is_from_outside
 from runner.log.follow import Follower
 from runner.log.parting import Parting
 from runner.log.read import read_file
@@ -106,7 +107,12 @@ class Stage:
             clock = VirtualDrivenClock(drive, seed)
             emitter = Emitter(clock, sink=_into(ran), deltas=self._deltas, first_seq=len(lines))
             going_on = GoingOn(recording, drive, plan, rerun, unknown)
-            ended, parting = await going_on.run(clock, emitter, lambda run: None)
+            done = sum(map(is_from_outside, lines))
+            ended, parting = await going_on.run(
+                clock,
+                emitter,
+                lambda run: emitter.subscribe(_Outside(run, script, done=done)),
+            )
             if parting is not None:
                 ran.broken.append(f"it can't be brought to where it was: {_told(parting)}")
             return ended
@@ -163,26 +169,31 @@ class Stage:
 
 
 class _Outside:
-    """What comes from outside of a run, as a listener of its events: messages, and an abort."""
+    """What comes from outside of a run, as a listener of its events: messages, and an abort.
 
-    def __init__(self, run: Run, script: Script, point: Point | None) -> None:
+    Args:
+        run: The run.
+        script: Has the messages.
+        point: Where the run is aborted, if it is.
+        done: How many of the messages came already.
+    """
+
+    def __init__(self, run: Run, script: Script, point: Point | None = None, done: int = 0) -> None:
         self._run = run
-        self._messages = script.put
-        self._turn = 0
+        self._messages = deque(script.put[done:])
         self._abort_at = point.place if point is not None and point.kind == "abort" else None
         self._put(0)
 
     def __call__(self, event: Any) -> None:
         if event["type"] == "model_request" and "agent" not in event:
-            turn, self._turn = self._turn, self._run.session.turn
-            if turn != self._turn:
-                self._put(self._turn)
+            self._put(self._run.session.turn)
         if event["seq"] == self._abort_at:
             # As a signal does it: when what is being done has come to its next wait.
             asyncio.get_running_loop().call_soon(self._run.abort, 2)
 
     def _put(self, turn: int) -> None:
-        for queue, message in self._messages.get(turn, ()):
+        while self._messages and self._messages[0][0] <= turn:
+            _, queue, message = self._messages.popleft()
             session = self._run.session
             target = session.steering if queue == "steering" else session.follow_up
             target.put(as_message(message), "api")

@@ -115,7 +115,7 @@ class Session:
 
     def emit(self, event: Event) -> None:
         """Hand an event to all, after what was queued since the last one."""
-        if self.started and self.queues.has_news:
+        while self.started and self.queues.has_news:
             for queue, source, message in self.queues.news():
                 self._tell_queued(queue, source, message)
         self.emitter.emit(event, self.path)

@@ -191,6 +191,15 @@ def is_answer(line: Line) -> bool:
     return bool(line["type"] == "message_start" and line["message"].get("role") == "assistant")
 
 
+def is_from_outside(line: Line) -> bool:
+    """Whether a line tells of a message that neither the spec nor a hook gave."""
+    return (
+        line["type"] == "message_queued"
+        and "agent" not in line
+        and line["source"] not in ("spec", "hook")
+    )
+
+
 def _text(end: Line) -> str:
     """The text of a call's result."""
     return "".join(block.get("text", "") for block in end["result"]["content"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any, Protocol, cast
 
 from runner.engine.event import Event
 from runner.engine.message import as_message
 from runner.engine.session import Session, current
-from runner.log.drive import Drive, is_answer
+from runner.log.drive import Drive, is_answer, is_from_outside
 from runner.log.parting import Parting, first_difference, likely_cause
 from runner.log.tape import Line
 
@@ -148,14 +149,11 @@ class Follower:
         """Do what came from outside, now that its place has come."""
         if self.run is None:
             return
-        following = next(self._drive.tape.ahead(agent), None)
-        if following is not None and following["type"] == "message_queued" and agent is None:
-            source = following["source"]
-            if source not in ("spec", "hook"):
-                queue = following["queue"]
+        if not is_from_outside(line):
+            for one in takewhile(is_from_outside, self._drive.tape.ahead(agent)):
                 session = self.run.session
-                target = session.steering if queue == "steering" else session.follow_up
-                target.put(as_message(following["message"]), source)
+                target = session.steering if one["queue"] == "steering" else session.follow_up
+                target.put(as_message(one["message"]), one["source"])
         following = self._drive.tape.coming(agent)
         if following is not None:
             self._stop_before(following, line, agent)
@@ -181,7 +179,7 @@ class Follower:
                 # that when they are about to make it, as all of them have to come that far.)
                 stopped = is_answer(following)
             case _:
-                stopped = agent is None and self._is_aborted_here(following)
+                stopped = agent is None and self._is_aborted_here(following, line)
         if stopped:
             drive.abort_alone(self._session(agent))
 
@@ -189,11 +187,13 @@ class Follower:
         """That of an agent whose event this is: it is told where the agent works."""
         return cast("DrivenRun", self.run).session if agent is None else current.get()
 
-    def _is_aborted_here(self, following: Line) -> bool:
+    def _is_aborted_here(self, following: Line, line: Line) -> bool:
         """Whether the main agent's next line is its end, and its run was aborted between tasks."""
         if following["type"] != "agent_end":
             return False
         lines = self._drive.tape.ahead(None)
         next(lines)
         after = next(lines, None)
-        return after is not None and after["type"] == "run_end" and after["status"] == "aborted"
+        if after is None:  # it was killed before it told that
+            return bool(line.get("status") == "aborted")
+        return bool(after["type"] == "run_end" and after["status"] == "aborted")

@@ -17,7 +17,7 @@ from runner.engine.contract import Stop, StreamEvent, TextDelta, UsageReport
 from runner.engine.message import no_usage
 from runner.error import ProviderError
 from runner.json_text import canonical
-from runner.log.drive import SELF_ABORTED
+from runner.log.drive import SELF_ABORTED, is_from_outside
 from runner.log.played import delta_events, fault_of, rest_events
 from runner.log.tape import Line
 
@@ -89,8 +89,8 @@ class Script:
         """By agent, extension point and turn: how another hook failed."""
         self.supplied: dict[tuple[Agent, str, int], list[Any]] = defaultdict(list)
         """By agent, extension point and turn: the messages that hooks gave."""
-        self.put: dict[int, list[tuple[str, Any]]] = defaultdict(list)
-        """By turn of the main agent: the messages that came from outside, each with its queue."""
+        self.put: list[tuple[int, str, Any]] = []
+        """The messages that came from outside, each with the main agent's turn and its queue."""
         self.stops: set[tuple[Agent, int]] = set()
         """By agent and turn: where agents came to rest for good."""
         self._results: dict[tuple[Agent, str], Result] = {}
@@ -183,8 +183,8 @@ class Script:
         queue, message = line["queue"], line["message"]
         if line["source"] == "hook":
             self.supplied[agent, f"{queue}_messages", turn].append(message)
-        elif line["source"] != "spec" and agent is None:
-            self.put[turn].append((queue, message))
+        elif is_from_outside(line):
+            self.put.append((turn, queue, message))
 
 
 def _following(lines: Sequence[Line], place: int) -> Iterator[Line]:

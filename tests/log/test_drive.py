@@ -122,3 +122,26 @@ def test_options_may_be_shared_by_runs(tmp_path: Path) -> None:
     run = run_spec_async(tmp_path / "spec.yaml", inputs={"k": "one"}, options=options)
     assert asyncio.run(run).text == "one"
     assert options.values == {}
+
+
+def test_messages_that_came_from_outside_at_once(tmp_path: Path) -> None:
+    script = "[{tool_calls: [{name: ok}]}, {text: a}, {text: b}, {text: c}]"
+    spec = f"version: 1\nmodel: {{provider: scripted, script: {script}}}\nprompt: Go\n{TOOLS}"
+    spec += "steering: {messages: [{after_tool: ok, text: By the spec.}]}\n"
+    (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
+    log = tmp_path / "log.jsonl"
+    control = Control()
+
+    def put(event: dict[str, Any]) -> None:
+        if event["type"] == "tool_execution_start":
+            for text in ("one", "two"):
+                control.steer(text)
+                control.follow_up(f"Then {text}.")
+
+    options = RunOptions(log=str(log), workspace=str(tmp_path))
+    work = run_spec_async(tmp_path / "spec.yaml", options=options, control=control, on_event=put)
+    assert asyncio.run(work).status == "ok"
+    queued = [line for line in log.read_text("utf-8").splitlines() if '"message_queued"' in line]
+    assert len(queued) == 5
+    found = replay(log)
+    assert found.difference is None, found.difference
