@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from runner.api.chaos_point import ALWAYS, UNTERMINATED, Point, Reached
+from runner.api.chaos_tool import RecordedServers, RecordedTool
 from runner.api.grouped import grouped, recorded_unavailable
 from runner.api.hooking import declared
 from runner.api.live import Live, Names, ToolEntry, model_id, model_of
 from runner.engine.contract import (
-    Cancellation,
     Model,
     ModelRequest,
     Stop,
     StreamEvent,
     Tool,
-    ToolResult,
     Update,
 )
 from runner.engine.hook import Hook
@@ -33,17 +32,10 @@ from runner.log.script import LastAnswer, Result, Script
 from runner.spec.loaded import Loaded
 from runner.spec.model.provider import ModelChoice
 from runner.spec.model.tool import CommandTool
-from runner.toolkit.tool import SchemaTool
 
-NO_RESULT = "The recording has no result of this call."
-TIMEOUT = 60.0
-"""Seconds that a call has which is to time out, where its tool has no bound of its own."""
-_STUCK = 3600.0
-"""Seconds for which a tool takes no notice of being stopped."""
 _MOMENT = 0.01
 """The longest that a call takes, in seconds, of which the log doesn't say how long it took."""
 _CONTEXT = ("transform_context", "convert_to_llm")
-_LATE = ("timeout", "stuck")
 _TOOL_POINTS = ("before_tool_call", "after_tool_call")
 
 
@@ -129,14 +121,14 @@ class ChaosEdges(Live):
     def tool(self, loaded: Loaded, path: str, entry: ToolEntry, names: Names) -> Tool:
         """A tool that comes to what it came to."""
         index = int(path[len("tools[") : -1])
-        return _RecordedTool(self._groups(loaded)[index][0], self, isinstance(entry, CommandTool))
+        return RecordedTool(self._groups(loaded)[index][0], self, isinstance(entry, CommandTool))
 
     def mcp_tools(
         self, loaded: Loaded, path: str, entry: Any, names: Names, taken: Collection[str]
     ) -> list[Tool]:
         """The tools that a server had; it is not started."""
         index = int(path[len("tools[") : -1])
-        return [_RecordedTool(schema, self, False) for schema in self._groups(loaded)[index]]
+        return [RecordedTool(schema, self, False) for schema in self._groups(loaded)[index]]
 
     def unavailable(self, loaded: Loaded) -> list[Unavailable]:
         """What could not be had."""
@@ -145,7 +137,7 @@ class ChaosEdges(Live):
     @cached_property
     def servers(self) -> Any:
         """What stands for the servers of a run that goes on."""
-        return _Servers(self)
+        return RecordedServers(self)
 
     def _groups(self, loaded: Loaded) -> list[list[Mapping[str, Any]]]:
         """The tools that each entry of a spec came to."""
@@ -286,86 +278,3 @@ def _fault(what: str) -> ProviderError:
         case str() if what == UNTERMINATED:
             return ProviderError("the stream was made to end without its mark", "protocol")
     return ProviderError("the connection was made to break", "network")
-
-
-class _RecordedTool(SchemaTool):
-    """A tool that comes to what it came to."""
-
-    def __init__(self, schema: Mapping[str, Any], edges: ChaosEdges, is_program: bool) -> None:
-        super().__init__(
-            schema["name"],
-            schema["description"],
-            schema["parameters"],
-            execution=schema.get("execution", "parallel"),
-            idempotent=bool(schema.get("idempotent")),
-            timeout=_timeout(edges, schema["name"], schema.get("timeout")),
-        )
-        self._edges = edges
-        self._is_program = is_program
-
-    async def execute(
-        self,
-        tool_call_id: str,
-        params: dict[str, Any],
-        on_update: Update,
-        cancellation: Cancellation,
-    ) -> ToolResult:
-        """Give the recorded result, or fail; see `runner.engine.contract.Tool`."""
-        agent = current.get().path
-        reached = agent, tool_call_id, self.name, self._is_program
-        self._edges.reached.calls.append(reached)
-        if self._edges.fires("tool", agent, call=tool_call_id):
-            return await _fail(self._edges.point)
-        result = self._edges.script.result(agent, tool_call_id, self.name, params)
-        if result is None:
-            return ToolResult(NO_RESULT, is_error=True)
-        await self._edges.play(result, (agent, tool_call_id), on_update)
-        return ToolResult(result.content, result.details, result.is_error, result.terminate)
-
-
-class _Servers:
-    """MCP servers of which none is started."""
-
-    def __init__(self, edges: ChaosEdges) -> None:
-        self._edges = edges
-
-    def of(self, *spec: Any) -> None:
-        """Nothing has to be made ready."""
-
-    def recorded_tool(
-        self, loaded: Loaded, path: str, entry: Any, names: Names, name: str, listed: Any
-    ) -> Tool:
-        """A tool of a server."""
-        tools = self._edges.mcp_tools(loaded, path, entry, names, ())
-        return next(tool for tool in tools if tool.name == name)
-
-
-def _timeout(edges: ChaosEdges, name: str, own: float | None) -> float | None:
-    point = edges.point
-    if own is None and point is not None and point.name == name and point.what in _LATE:
-        return TIMEOUT
-    return own
-
-
-async def _fail(point: Point | None) -> ToolResult:
-    """Fail as a point says."""
-    match point.what if point is not None else "":
-        case "error":
-            return ToolResult("The tool was made to fail.", is_error=True)
-        case "nonzero":
-            return ToolResult("It ended with exit code 1.", {"exit_code": 1}, is_error=True)
-        case "timeout":
-            await asyncio.sleep(_STUCK)
-        case "stuck":
-            await _take_no_notice(asyncio.sleep(_STUCK))
-    raise RuntimeError("the tool was made to raise")
-
-
-async def _take_no_notice(work: Awaitable[Any]) -> None:
-    """Wait for something, and only then be stopped."""
-    waiting = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(waiting)
-    except asyncio.CancelledError:
-        await waiting
-        raise
