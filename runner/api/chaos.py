@@ -131,29 +131,32 @@ class Chaos:
         torn = self._stage.torn(self._control.lines, count) if point.what != "killed" else None
         return _outcome(point, after, [torn, *wrong] if torn is not None else wrong)
 
-    def _wrong(self, ran: Ran) -> list[str]:
-        """What does not hold of a run by itself."""
+    def _wrong(self, ran: Ran, *, but: str | None = None) -> list[str]:
+        """What does not hold of a run by itself; expectations of one kind are left out."""
         wrong = ran.broken + broken(ran.lines)
         if wrong:
             return wrong
         differs = self._stage.replayed(ran.lines)
         wrong = [f"its replay differs: {differs}"] if differs is not None else []
-        return wrong + [text for text in _missed(ran.lines) if text not in self._missed]
+        return wrong + [text for text in _missed(ran.lines, but) if text not in self._missed]
 
     def _comparable(self, ran: Ran, after: Ran) -> tuple[str, ...]:
         """What an aborted run that went on has in common with one that was not disturbed.
 
         A turn that was aborted counts for its limits, and what was queued meanwhile is taken in
-        another turn.
+        another turn. A model may be asked once more than it was, where a call or a hook that
+        would have ended the run was stopped.
         """
-        if ran.end["status"] != "ok" or after.end["status"] == "limit":
+        if ran.end["status"] != "ok" or after.end["status"] == "limit" or after.edges.ran_out:
             return ()
         queued = any(one["type"] == "message_queued" for one in ran.lines)
-        return ("status", "exit_code") if queued else _COMPARED
+        texts = () if queued else ("text", "output")
+        return texts if _missed(after.lines) else ("status", "exit_code", *texts)
 
     def _wrong_after(self, after: Ran, count: int, ran: Ran, *, aborted: bool = False) -> list[str]:
         """What does not hold of a run that went on after some lines, and was to end as another."""
-        wrong = self._wrong(after)
+        # An aborted turn is one more, which conditions may count.
+        wrong = self._wrong(after, but="that" if aborted else None)
         finished = {
             (one.get("agent"), one["tool_call_id"])
             for one in after.lines[:count]
@@ -185,12 +188,12 @@ def _is_supplied(one: Line) -> bool:
     return bool(one["type"] == "message_queued" and one["source"] == "hook")
 
 
-def _missed(lines: Iterable[Line]) -> list[str]:
-    """The expectations that were not met."""
+def _missed(lines: Iterable[Line], but: str | None = None) -> list[str]:
+    """The expectations that were not met, but for one kind."""
     return [
         f"an expectation of {one['task_id']} is not met: {one['kind']}: {one['detail']}"
         for one in lines
-        if one["type"] == "expectation" and not one["passed"]
+        if one["type"] == "expectation" and not one["passed"] and one["kind"] != but
     ]
 
 

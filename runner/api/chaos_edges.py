@@ -66,6 +66,8 @@ class ChaosEdges(Live):
         self.resolved = resolved
         self.point = point
         self.reached = Reached()
+        self.ran_out = False
+        """Whether a model was asked more often than it was in the recording."""
         self._fired = False
         self._seed = seed
         self._said_before = said
@@ -97,6 +99,7 @@ class ChaosEdges(Live):
         if number is None:
             number = self._said[agent] = self._said_before(agent)
         answers = self.script.answers.get(agent, [])
+        self.ran_out = self.ran_out or number >= len(answers)
         answer = answers[number] if number < len(answers) else LastAnswer(0)
         fires = self.fires("model", agent, place=number + 1)
         events = answer.events()
@@ -230,14 +233,15 @@ class ChaosEdges(Live):
     def _recorded_gift(self, point: str, made: Hook, *args: Any) -> Any:
         """What a hook gave that is asked once a turn."""
         session = current.get()
-        key = session.path, point, session.turn
+        # By the answers so far: turns may be more than they were.
+        key = session.path, point, self._said.get(session.path, self._said_before(session.path))
         failure = self.script.failures.get(key)
         if failure is not None and key not in self._gave:
             self._gave.add(key)
             made.on_error = failure.get("on_error")
             raise PiRunError(failure.get("reason", ""))
         if point == "stop_after_turn":
-            return (session.path, session.turn) in self.script.stops
+            return (session.path, key[2]) in self.script.stops
         if point in _CONTEXT:
             return args[0]
         if not point.endswith("_messages") or key in self._gave:

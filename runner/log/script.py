@@ -86,13 +86,13 @@ class Script:
         self.decisions: dict[tuple[Agent, str, str], list[Line]] = defaultdict(list)
         """By agent, id of a call and extension point: what hooks decided of the call, in order."""
         self.failures: dict[tuple[Agent, str, int], Line] = {}
-        """By agent, extension point and turn: how another hook failed."""
+        """By agent, extension point and answers so far: how another hook failed."""
         self.supplied: dict[tuple[Agent, str, int], list[Any]] = defaultdict(list)
-        """By agent, extension point and turn: the messages that hooks gave."""
+        """By agent, extension point and answers so far: the messages that hooks gave."""
         self.put: list[tuple[int, str, Any]] = []
         """The messages that came from outside, each with the main agent's turn and its queue."""
         self.stops: set[tuple[Agent, int]] = set()
-        """By agent and turn: where agents came to rest for good."""
+        """By agent and answers so far: where agents came to rest for good."""
         self._results: dict[tuple[Agent, str], Result] = {}
         self._by_call: dict[bytes, Result] = {}
         self._updates: dict[tuple[Agent, str], list[Any]] = defaultdict(list)
@@ -152,11 +152,11 @@ class Script:
                 case "tool_execution_end":
                     self._read_result((agent, line["tool_call_id"]), line)
                 case "hook_decision":
-                    self._read_decision(agent, turn, line)
+                    self._read_decision(agent, line)
                 case "message_queued":
                     self._read_queued(agent, turn, line)
                 case "agent_end" if line["stop_reason"] not in ("error", "aborted"):
-                    self.stops.add((agent, turn))
+                    self.stops.add((agent, self.answered(agent, line["seq"])))
 
     def _read_result(self, key: tuple[Agent, str], line: Line) -> None:
         content = line["result"]["content"]
@@ -173,16 +173,17 @@ class Script:
         if key in self._arguments:
             self._by_call.setdefault(self._arguments[key], result)
 
-    def _read_decision(self, agent: Agent, turn: int, line: Line) -> None:
+    def _read_decision(self, agent: Agent, line: Line) -> None:
         if "tool_call_id" in line:
             self.decisions[agent, line["tool_call_id"], line["hook"]].append(line)
         else:
-            self.failures[agent, line["hook"], turn] = line
+            self.failures[agent, line["hook"], self.answered(agent, line["seq"])] = line
 
     def _read_queued(self, agent: Agent, turn: int, line: Line) -> None:
         queue, message = line["queue"], line["message"]
         if line["source"] == "hook":
-            self.supplied[agent, f"{queue}_messages", turn].append(message)
+            answered = self.answered(agent, line["seq"])
+            self.supplied[agent, f"{queue}_messages", answered].append(message)
         elif is_from_outside(line):
             self.put.append((turn, queue, message))
 
