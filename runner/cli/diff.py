@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
 from runner.cli.command import Command, Line
 from runner.cli.streams import Streams
+
+if TYPE_CHECKING:
+    from runner.log.difference import Difference
 
 
 @click.command(
@@ -14,6 +20,7 @@ from runner.cli.streams import Streams
 Examples:
   pi-run diff old.jsonl new.jsonl
   pi-run diff golden.jsonl last --ignore run_end.usage --ignore .spec
+  pi-run diff old.jsonl new.jsonl --html diff.html
 
 \b
 A and B are each a path, a run's id or the beginning of one, or `last`.
@@ -32,6 +39,12 @@ Exit codes: 0 the same, 1 they differ, 6 a log can't be read.""",
     "* stands for any one key or index.",
 )
 @click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    help="Write one page of HTML that needs nothing else; - is stdout.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(("text", "json")),
@@ -40,7 +53,15 @@ Exit codes: 0 the same, 1 they differ, 6 a log can't be read.""",
     help="What stdout gets.",
 )
 @click.pass_obj
-def command(streams: Streams, /, a: str, b: str, ignored: tuple[str, ...], form: str) -> int:
+def command(
+    streams: Streams,
+    /,
+    a: str,
+    b: str,
+    ignored: tuple[str, ...],
+    page: str | None,
+    form: str,
+) -> int:
     """Compare two logs in their canonical forms, by turn and path.
 
     What differs from run to run, such as times and ids, is no difference.
@@ -54,6 +75,8 @@ def command(streams: Streams, /, a: str, b: str, ignored: tuple[str, ...], form:
     found = compare_logs(
         one, other, ignore=ignored, warn=lambda text: streams.say(f"pi-run: {text}")
     )
+    if page is not None:
+        return _page(streams, page, one, other, found)
     if form == "json":
         told = diff_json(found, one, other)
         streams.line(json_text.line(told))
@@ -67,3 +90,16 @@ def command(streams: Streams, /, a: str, b: str, ignored: tuple[str, ...], form:
     if not differs:
         streams.say(f"{one} and {other} are the same, but for what differs from run to run")
     return 1 if differs else 0
+
+
+def _page(streams: Streams, page: str, one: str, other: str, found: Iterable[Difference]) -> int:
+    """Write a page of both runs and what differs."""
+    from runner.cli.page_file import hold_writable, write_page
+    from runner.log.read import read
+    from runner.views.html import comparison
+
+    hold_writable(page, one, other)
+    differences = [difference.as_json() for difference in found]
+    first, second = (event for _, event in read(one)), (event for _, event in read(other))
+    write_page(streams, page, comparison(first, second, differences, names=(one, other)))
+    return 1 if differences else 0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runner.cli.command import Command
 from runner.cli.streams import Streams
 from runner.error import UsageError
+
+if TYPE_CHECKING:
+    from runner.views.chosen import Chosen
 
 _WRITTEN_AT_ONCE = 64 << 10
 """Characters that are gathered before they are written."""
@@ -22,6 +25,7 @@ Examples:
   pi-run show last
   pi-run show run.jsonl --turn 3..5 --tool shell
   pi-run show run.jsonl --context 2..3
+  pi-run show last --html report.html
 
 \b
 LOG is a path, a run's id or the beginning of one, or `last`.
@@ -37,6 +41,12 @@ With --format json: a list of events; with --context an object.""",
     help="What the model really read in a turn, or what changed in it between two.",
 )
 @click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    help="Write one page of HTML that needs nothing else; - is stdout.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(("text", "json")),
@@ -45,7 +55,15 @@ With --format json: a list of events; with --context an object.""",
     help="What stdout gets.",
 )
 @click.pass_obj
-def command(streams: Streams, /, log: str, form: str, context: str | None, **chosen: Any) -> int:
+def command(
+    streams: Streams,
+    /,
+    log: str,
+    form: str,
+    context: str | None,
+    page: str | None,
+    **chosen: Any,
+) -> int:
     """Tell what happened in a run, from its log."""
     from runner.log.find import find
     from runner.log.read import read
@@ -55,33 +73,60 @@ def command(streams: Streams, /, log: str, form: str, context: str | None, **cho
     if context is not None:
         if chosen["turn"] or chosen["tool"]:
             raise UsageError("--context shows all of a turn; leave --turn and --tool out")
+        if page is not None:
+            raise UsageError("--context is told as text or JSON; leave --html out")
         _write(streams, [_context(events, path, context, form, chosen["agent"])])
         return 0
-    _account(streams, events, path, form, **chosen)
+    choice = _choice(**chosen)
+    if page is not None:
+        _page(streams, events, path, page, choice, chosen)
+        return 0
+    seen = choice.among(events)
+    _write(streams, _json(seen) if form == "json" else _lines(seen, whole=streams.verbose))
+    _hold_for_something(streams, path, choice)
     return 0
 
 
-def _account(
-    streams: Streams,
-    events: Iterable[Mapping[str, Any]],
-    path: str,
-    form: str,
-    *,
-    turn: str | None,
-    tool: str | None,
-    agent: str | None,
-) -> None:
+def _choice(*, turn: str | None, tool: str | None, agent: str | None) -> Chosen:
     from runner.log.context import turns_of
     from runner.views.chosen import Chosen
 
     span = turns_of(turn) if turn else None
     if span is not None and span[0] > span[-1]:
         raise UsageError(f"--turn {turn}: the first turn is after the last; turn them round")
-    choice = Chosen((span[0], span[-1]) if span else None, tool, agent)
-    seen = choice.among(events)
-    _write(streams, _json(seen) if form == "json" else _lines(seen, whole=streams.verbose))
+    return Chosen((span[0], span[-1]) if span else None, tool, agent)
+
+
+def _hold_for_something(streams: Streams, path: str, choice: Chosen) -> None:
     if not streams.closed and (why := choice.why_nothing()):
         raise UsageError(f"{path}: {why}")
+
+
+def _page(
+    streams: Streams,
+    events: Iterable[Mapping[str, Any]],
+    path: str,
+    page: str,
+    choice: Chosen,
+    chosen: Mapping[str, str | None],
+) -> None:
+    """Write a page of what is chosen, with the run's start and end, which stand at its top."""
+    from runner.cli.page_file import hold_writable, write_page
+    from runner.views.html import Slim, report
+
+    hold_writable(page, path)
+    only = ", ".join(f"{name} {value}" for name, value in chosen.items() if value)
+    notices = [f"only a part of the run is shown: {only}"] if only else []
+    slim = Slim()
+
+    def pieces() -> Iterator[str]:
+        yield from report(choice.among_framed(events), notices=notices, slim=slim)
+        # Before the file takes its place.
+        _hold_for_something(streams, path, choice)
+
+    write_page(streams, page, pieces())
+    for told in slim.notices():
+        streams.say(f"pi-run: {page}: {told}")
 
 
 def _lines(events: Iterable[Mapping[str, Any]], *, whole: bool) -> Iterator[str]:

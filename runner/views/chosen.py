@@ -62,6 +62,22 @@ class Chosen:
             self._found = True
             yield event
 
+    def among_framed(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The events that are wanted, with the run's start and end, whatever is wanted."""
+        frame: list[Event] = []
+
+        def seen() -> Iterator[Event]:
+            for event in events:
+                if event["type"] in ("run_start", "run_end"):
+                    frame.append(event)
+                yield event
+
+        for event in self.among(seen()):
+            yield from (one for one in frame if one is not event)
+            frame.clear()
+            yield event
+        yield from frame
+
     def why_nothing(self) -> str | None:
         """What is wrong with the choice, where it let nothing pass; after all events."""
         if self.all or self._found:

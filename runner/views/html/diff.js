@@ -1,0 +1,189 @@
+// Two logs side by side: their figures, both in time to one scale, and what differs, by turn.
+
+{
+  const { el, put, icon, oneLine, plural } = PiRun;
+  const MOST_CELLS = 4e6;
+  const SHOWN = 60;
+
+  /**
+   * Show how two runs differ. `a` and `b` are {name, events}; `differences` is a list of
+   * {turn, agent?, path, a?, b?}, as of `pi-run diff --format json`.
+   */
+  PiRun.diff = (root, { a, b, differences }) => {
+    const sides = [side(a, "A"), side(b, "B")];
+    const scale = Math.max(...sides.map(({ run }) => run.until - (run.from ?? 0)));
+    for (const one of sides) one.view.timeline.shared = scale;
+    const same = differences.length === 0;
+    root.classList.add("pi-run");
+    const status = el("span", { class: `status status-${same ? "ok" : "error"}` }, icon(same ? "ok" : "error"), same ? "same" : plural(differences.length, "difference"));
+    put(
+      root,
+      el("header", { class: "top" }, el("div", { class: "top-row" }, el("div", { class: "title" }, status, el("h1", {}, "Two logs compared")), el("span", { class: "space" }), PiRun.pageTools())),
+      el(
+        "main",
+        { id: "main" },
+        el("div", { class: "panels" }, el("div", { class: "pair" }, ...sides.map((one) => one.card)), ...sides.map((one) => one.view.timeline.element)),
+        same ? el("p", { class: "nothing" }, "They are the same, but for what differs from run to run.") : groups(differences, sides),
+      ),
+    );
+    addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog")) return;
+      if (event.key === "t") PiRun.flipTheme();
+      else if (event.key === "?") PiRun.showKeys();
+      else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+    });
+    for (const one of sides) one.view.schedule();
+  };
+
+  function step(by) {
+    const heads = [...document.querySelectorAll(".change > .fold, .group > .heading button")];
+    const at = heads.indexOf(document.activeElement);
+    const next = heads[Math.min(Math.max(at + by, 0), heads.length - 1)];
+    next?.focus();
+    next?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** One of the two runs: its events taken in, its figures, and a view that only has a timeline. */
+  function side({ name, events }, letter) {
+    const run = new PiRun.Run();
+    for (const event of events) run.add(event);
+    run.finish();
+    const view = { run, live: false, printing: false, pattern: null, frame: 0, redraw: (item) => redraw(item, view), open: () => {} };
+    view.timeline = new PiRun.Timeline(view, { label: `${letter}: ${oneLine(run.start?.spec?.name ?? name, 60)}` });
+    view.schedule = () => {
+      view.frame ||= requestAnimationFrame(() => {
+        view.frame = 0;
+        view.timeline.draw();
+      });
+    };
+    addEventListener("beforeprint", () => {
+      view.printing = true;
+      view.timeline.draw();
+    });
+    addEventListener("afterprint", () => {
+      view.printing = false;
+    });
+    const end = run.end ?? {};
+    const usage = end.usage ?? run.usage;
+    const card = el(
+      "section",
+      { class: "panel card", "aria-label": `Log ${letter}` },
+      el("h2", {}, el("span", { class: `letter letter-${letter.toLowerCase()}` }, letter), oneLine(name, 200)),
+      PiRun.facts([
+        ["spec", run.start?.spec?.name],
+        ["status", end.status ?? "no end"],
+        ["exit code", end.exit_code],
+        ["turns", end.turns ?? run.turns.length],
+        ["tool calls", end.tool_calls ?? run.calls],
+        ["tokens", PiRun.number(PiRun.tokensOf(usage))],
+        ["cost", typeof end.cost_usd === "number" ? PiRun.dollars(end.cost_usd) : undefined],
+        ["duration", typeof end.seconds === "number" ? PiRun.duration(end.seconds) : undefined],
+      ]),
+    );
+    return { run, view, card, letter };
+  }
+
+  function redraw(item, view) {
+    item.element?.replaceWith(PiRun.drawItem(item, view));
+  }
+
+  function groups(differences, sides) {
+    const all = new Map();
+    for (const one of differences) {
+      const key = JSON.stringify([one.turn, one.agent ?? null]);
+      if (!all.has(key)) all.set(key, []);
+      all.get(key).push(one);
+    }
+    return el("div", { class: "diffs" }, ...[...all.values()].map((group) => drawGroup(group, sides)));
+  }
+
+  function drawGroup(group, sides) {
+    const { turn, agent } = group[0];
+    const name = (turn ? `Turn ${turn}` : "Before the first turn") + (agent ? ` of ${oneLine(agent, 80)}` : "");
+    const element = el("section", { class: "group panel" });
+    const list = el("div", { class: "changes" });
+    const both = el("div", { class: "pair both", hidden: true });
+    const nodes = sides.map(({ run }) => run.turns.find((node) => node.turn === turn && node.agent.path === (agent ?? "main")));
+    const flip = () => {
+      both.hidden = !both.hidden;
+      button.setAttribute("aria-expanded", String(!both.hidden));
+      if (!both.childElementCount) put(both, ...sides.map((one, index) => whole(one, nodes[index])));
+    };
+    const button = el("button", { type: "button", class: "chip", "aria-expanded": "false", on: { click: flip } }, "The turn in both");
+    put(element, el("div", { class: "heading" }, el("h2", {}, name), el("span", { class: "muted number" }, plural(group.length, "difference")), el("span", { class: "space" }), nodes.some(Boolean) && button), list, both);
+    let shown = 0;
+    const more = el("button", { type: "button", class: "more", on: { click: () => show() } }, "");
+    const show = () => {
+      put(list, ...group.slice(shown, shown + SHOWN).map(change));
+      shown += SHOWN;
+      more.hidden = shown >= group.length;
+      more.textContent = `Show more of ${plural(group.length, "difference")}`;
+    };
+    show();
+    element.append(more);
+    return element;
+  }
+
+  function whole(one, node) {
+    const title = el("div", { class: "part-title" }, el("span", { class: `letter letter-${one.letter.toLowerCase()}` }, one.letter));
+    if (!node) return el("div", {}, title, el("p", { class: "muted" }, "It has no such turn."));
+    return el("div", {}, title, el("ol", { class: "items" }, ...node.items.map((item) => PiRun.drawItem(item, one.view))));
+  }
+
+  function change(one) {
+    const element = el("div", { class: "change" });
+    const content = compared(one);
+    const flip = () => {
+      content.hidden = !content.hidden;
+      button.setAttribute("aria-expanded", String(!content.hidden));
+    };
+    const alone = !("a" in one) ? "only in B" : !("b" in one) ? "only in A" : "";
+    const button = el("button", { type: "button", class: "fold", "aria-expanded": "true", on: { click: flip } }, icon("chevron"), el("span", { class: "mono ellipsis" }, oneLine(one.path, 300)), alone && el("span", { class: "tag" }, alone));
+    return put(element, button, content);
+  }
+
+  function compared(one) {
+    const lines = "a" in one && "b" in one ? lineDiff(textOf(one.a).split("\n"), textOf(one.b).split("\n")) : null;
+    const rows = lines ?? [...("a" in one ? sideLines("-", one.a) : []), ...("b" in one ? sideLines("+", one.b) : [])];
+    const drawn = rows.slice(0, 400).map(([mark, text]) => el("div", { class: `diff-line diff-${mark === "-" ? "old" : mark === "+" ? "new" : "same"}` }, el("span", { class: "diff-mark", "aria-label": mark === "-" ? "in A" : mark === "+" ? "in B" : undefined, role: mark === " " ? undefined : "img" }, mark), el("span", { class: "diff-text", dir: "auto" }, text.length > 4000 ? `${text.slice(0, 4000)}…` : text || "\u00a0")));
+    if (rows.length > 400) drawn.push(el("p", { class: "muted" }, `… ${plural(rows.length - 400, "more line")}`));
+    return el("div", { class: "diff" }, ...drawn);
+  }
+
+  const textOf = (value) => PiRun.json(value);
+  const sideLines = (mark, value) => textOf(value).split("\n").map((line) => [mark, line]);
+
+  /** The lines of two texts in which they differ, with few of those around; null if it is too much. */
+  function lineDiff(a, b) {
+    let start = 0;
+    while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
+    let endA = a.length;
+    let endB = b.length;
+    while (endA > start && endB > start && a[endA - 1] === b[endB - 1]) {
+      endA -= 1;
+      endB -= 1;
+    }
+    const n = endA - start;
+    const m = endB - start;
+    if (n * m > MOST_CELLS) return null;
+    const width = m + 1;
+    const longest = new Uint32Array((n + 1) * width);
+    for (let i = n - 1; i >= 0; i--) {
+      for (let j = m - 1; j >= 0; j--) {
+        longest[i * width + j] = a[start + i] === b[start + j] ? longest[(i + 1) * width + j + 1] + 1 : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+      }
+    }
+    const rows = a.slice(Math.max(0, start - 2), start).map((line) => [" ", line]);
+    let i = 0;
+    let j = 0;
+    while (i < n || j < m) {
+      if (i < n && j < m && a[start + i] === b[start + j]) {
+        rows.push([" ", a[start + i]]);
+        i += 1;
+        j += 1;
+      } else if (j >= m || (i < n && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) rows.push(["-", a[start + i++]]);
+      else rows.push(["+", b[start + j++]]);
+    }
+    return [...rows, ...a.slice(endA, endA + 2).map((line) => [" ", line])];
+  }
+}

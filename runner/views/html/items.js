@@ -1,0 +1,333 @@
+// An item as an element: a message, a call, or one line for anything else that happened.
+
+{
+  const { el, put, icon, oneLine, plural } = PiRun;
+  const FEW_LINES = 24;
+  const FEW_CHARACTERS = 2400;
+
+  const ROLES = { user: "User", assistant: "Assistant", tool_result: "Tool result", custom: "Custom" };
+
+  /** The class of items that a filter shows or hides together. */
+  PiRun.groupOf = (item) => {
+    if (item.kind === "call" || item.kind === "unavailable" || item.role === "tool_result") return "tools";
+    if (item.kind === "message") return item.role === "assistant" ? "assistant" : "user";
+    if (item.kind === "expectation" || item.kind === "task_end") return "checks";
+    return "control";
+  };
+
+  /** An item's element, built anew. It keeps what was unfolded. */
+  PiRun.drawItem = (item, view) => {
+    const kind = item.kind === "message" ? `message role-${PiRun.groupOf(item)}` : item.kind;
+    const element = el("li", { class: `item item-${kind}${item.error ? " is-error" : ""}`, tabindex: "-1" });
+    item.pieces = new Map();
+    put(element, ...(item.kind === "message" ? message(item, view) : item.kind === "call" ? call(item, view) : line(item, view)));
+    element.item = item;
+    item.element = element;
+    return element;
+  };
+
+  /** Show what came since an unfinished item was drawn. */
+  PiRun.extendItem = (item, view) => {
+    const known = item.kind === "message" && item.blocks.every((_, index) => item.pieces.has(index));
+    if (!known || item.folded) return view.redraw(item);
+    item.blocks.forEach((block, index) => {
+      const piece = item.pieces.get(index);
+      const text = block.text;
+      if (text.length > piece.shown) piece.element.append(PiRun.visible(text.slice(piece.shown)));
+      piece.shown = text.length;
+    });
+  };
+
+  /** Unfold an item, or fold it. */
+  PiRun.toggleItem = (item, view, open = !isOpen(item)) => {
+    if (item.kind === "message") item.folded = !open;
+    else item.open = open;
+    view.redraw(item);
+  };
+
+  function isOpen(item) {
+    return item.kind === "message" ? !item.folded : Boolean(item.open);
+  }
+
+  function fold(item, view, label, ...children) {
+    return el(
+      "button",
+      { type: "button", class: "fold", tabindex: "-1", "aria-expanded": String(isOpen(item)), "aria-label": label, on: { click: () => PiRun.toggleItem(item, view) } },
+      icon("chevron"),
+      ...children,
+    );
+  }
+
+  // --- texts --------------------------------------------------------------------------------------
+
+  function isLong(text) {
+    if (text.length > FEW_CHARACTERS) return true;
+    let lines = 0;
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) if (++lines >= FEW_LINES) return true;
+    return false;
+  }
+
+  function beginning(text) {
+    const lines = text.slice(0, FEW_CHARACTERS).split("\n", FEW_LINES);
+    return lines.join("\n");
+  }
+
+  /** A text, of a long one its beginning with a button for the rest. */
+  function textOf(item, view, key, text, kind = "prose") {
+    const value = String(text);
+    const open = item.full?.has(key) || view.printing || !isLong(value);
+    const shown = el("div", { class: `text ${kind}`, dir: "auto" });
+    PiRun.fill(shown, open ? value : beginning(value), view.pattern);
+    if (!isLong(value) || view.printing) return shown;
+    const flip = () => {
+      item.full ??= new Set();
+      if (!item.full.delete(key)) item.full.add(key);
+      view.redraw(item);
+    };
+    const name = open ? "Show less" : `Show all ${plural(value.length, "character")}`;
+    return el("div", { class: open ? "" : "clamped" }, shown, el("button", { type: "button", class: "more", on: { click: flip } }, name));
+  }
+
+  function section(title, ...children) {
+    return el("div", { class: "part" }, el("div", { class: "part-title" }, title), ...children);
+  }
+
+  function jsonOf(item, view, key, title, value) {
+    return section(title, textOf(item, view, key, PiRun.json(value), "code"));
+  }
+
+  function facts(entries) {
+    const kept = entries.filter(([, value]) => value !== undefined && value !== null && value !== "");
+    return el("dl", { class: "facts" }, ...kept.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))]));
+  }
+
+  // --- messages -----------------------------------------------------------------------------------
+
+  function usageText(usage) {
+    const all = usage ? PiRun.tokensOf(usage) : 0;
+    return all ? `${PiRun.compact(usage.input + usage.cache_read + usage.cache_write)} in, ${PiRun.compact(usage.output)} out` : "";
+  }
+
+  function message(item, view) {
+    const said = item.message;
+    const name = ROLES[item.role] ?? oneLine(String(item.role ?? "message"), 40);
+    const took = item.asked !== undefined && item.end !== undefined && view.run.timed ? PiRun.duration(item.end - item.asked) : "";
+    const head = el(
+      "div",
+      { class: "row" },
+      fold(item, view, `${name}, message ${said.id ?? ""}`, el("span", { class: "who" }, name)),
+      item.role === "assistant" && el("span", { class: "muted model" }, oneLine(said.model ?? "", 60)),
+      !item.ended && el("span", { class: "tag tag-live" }, view.run.end || !view.live ? "broken off" : "writing"),
+      item.ended && ["error", "aborted", "length"].includes(said.stop_reason) && el("span", { class: "tag tag-error" }, said.stop_reason),
+      said.is_error && el("span", { class: "tag tag-error" }, "error"),
+      el("span", { class: "space" }),
+      el("span", { class: "muted number" }, [usageText(said.usage), took].filter(Boolean).join(" · ")),
+      el("button", { type: "button", class: "quiet", tabindex: "-1", "aria-expanded": String(Boolean(item.about)), "aria-label": `Details of message ${said.id ?? ""}`, on: { click: () => { item.about = !item.about; view.redraw(item); } } }, icon("info")),
+    );
+    if (item.folded) return [head];
+    return [head, el("div", { class: "body" }, item.about && about(item), ...content(item, view), errorOf(said))];
+  }
+
+  function errorOf(said) {
+    const error = said.error;
+    if (!error) return null;
+    return el("p", { class: "failure" }, icon("error"), `${error.kind ?? "error"}${error.status ? ` (${error.status})` : ""}: ${error.message ?? ""}`);
+  }
+
+  function about(item) {
+    const said = item.message;
+    const usage = said.usage ?? {};
+    const request = item.requests?.at(-1) ?? {};
+    const change = request.context_change ?? {};
+    return facts([
+      ["id", said.id],
+      ["provider", said.provider],
+      ["model", said.model],
+      ["stop reason", said.stop_reason],
+      ["input", usage.input],
+      ["cache read", usage.cache_read],
+      ["cache write", usage.cache_write],
+      ["output", usage.output],
+      ["reasoning", usage.reasoning],
+      ["attempt", request.attempt],
+      ["added to the context", (change.added ?? []).join(" ")],
+      ["left out of it", (change.dropped ?? []).join(" ")],
+      ["context digest", request.context_digest],
+      ["system digest", request.system_digest],
+      ["tools digest", request.tools_digest],
+    ]);
+  }
+
+  function content(item, view) {
+    const blocks = item.ended ? item.message.content : item.blocks;
+    const drawn = [];
+    (Array.isArray(blocks) ? blocks : []).forEach((block, index) => {
+      if (block && typeof block === "object") drawn.push(drawBlock(item, view, block, index));
+    });
+    return drawn.filter(Boolean);
+  }
+
+  function drawBlock(item, view, block, index) {
+    if (block.type === "image") return PiRun.image(block);
+    if (block.type === "tool_call") {
+      if (item.ended && item.agent.calls.has(block.id)) return null;
+      const value = item.ended ? block.arguments : block.text;
+      const title = `Calls ${block.name ?? "…"}${item.ended ? ", which was not run" : ""}`;
+      return piece(item, index, block, section(title, textOf(item, view, index, PiRun.json(value ?? ""), "code")));
+    }
+    if (block.type === "thinking") {
+      if (block.redacted && !block.text) return el("p", { class: "muted" }, icon("thinking"), "Thinking that the provider shows no text of");
+      return piece(item, index, block, thinking(item, view, index, block));
+    }
+    if (block.type === "text") return piece(item, index, block, textOf(item, view, index, block.text ?? ""));
+    return jsonOf(item, view, index, `Block of type ${oneLine(String(block.type), 40)}`, block.data ?? block);
+  }
+
+  /** Keep where a block's text stands, so that it can grow. */
+  function piece(item, index, block, element) {
+    if (!item.ended) {
+      const text = element.classList.contains("text") ? element : element.querySelector(".text");
+      if (text && !element.querySelector(".more")) item.pieces.set(index, { element: text, shown: String(block.text).length });
+    }
+    return element;
+  }
+
+  function thinking(item, view, index, block) {
+    const text = String(block.text ?? "");
+    const hit = view.pattern ? text.search(view.pattern) >= 0 : false;
+    const open = item.thought?.get(index) ?? (!item.ended || view.printing || hit);
+    const flip = () => {
+      item.thought ??= new Map();
+      item.thought.set(index, !open);
+      view.redraw(item);
+    };
+    return el(
+      "div",
+      { class: "thinking" },
+      el(
+        "button",
+        { type: "button", class: "fold", tabindex: "-1", "aria-expanded": String(open), on: { click: flip } },
+        icon("chevron"),
+        el("span", { class: "who" }, "Thinking"),
+        !open && el("span", { class: "muted ellipsis" }, oneLine(text, 140)),
+      ),
+      open && textOf(item, view, index, text),
+    );
+  }
+
+  // --- calls --------------------------------------------------------------------------------------
+
+  function resultText(call) {
+    const blocks = call.result?.content;
+    return (Array.isArray(blocks) ? blocks : []).map((block) => (block?.type === "image" ? "[image]" : (block?.text ?? ""))).join("");
+  }
+
+  function argumentsText(value) {
+    if (typeof value === "string") return oneLine(value, 240);
+    if (!value || typeof value !== "object") return "";
+    return oneLine(
+      Object.entries(value).map(([key, one]) => `${key}: ${typeof one === "string" ? one : JSON.stringify(one)}`).join(", "),
+      240,
+    );
+  }
+
+  function took(call, view) {
+    if (!call.ended) return view.run.end || !view.live ? "no end" : "running";
+    if (typeof call.seconds === "number") return PiRun.duration(call.seconds);
+    return view.run.timed ? PiRun.duration(call.end - call.at) : "";
+  }
+
+  function call(item, view) {
+    const state = !item.ended ? "running" : item.error ? "error" : "ok";
+    const preview = item.ended ? oneLine(resultText(item), 240) : item.updates.length ? oneLine(PiRun.json(item.updates.at(-1).update), 240) : "";
+    const head = el(
+      "div",
+      { class: "row" },
+      fold(item, view, `Call of ${item.name}, ${state}`, icon(state === "ok" ? "tool" : state), el("span", { class: "name" }, oneLine(item.name, 80)), el("span", { class: "muted mono ellipsis" }, argumentsText(item.arguments))),
+      ...item.hooks.map((hook) => el("span", { class: "tag tag-hook" }, `${hook.action}`)),
+      item.stopped && el("span", { class: "tag tag-error" }, "stopped"),
+      el("span", { class: "muted number" }, took(item, view)),
+    );
+    if (!isOpen(item)) return [head, preview && el("div", { class: "preview mono ellipsis" }, preview)];
+    return [head, el("div", { class: "body" }, ...callBody(item, view))];
+  }
+
+  function callBody(item, view) {
+    const result = item.result;
+    const rewritten = item.hooks.filter((hook) => hook.arguments);
+    return [
+      jsonOf(item, view, "arguments", "Arguments", item.arguments),
+      ...rewritten.map((hook, index) => jsonOf(item, view, `rewritten ${index}`, `Arguments after ${hook.hook}`, hook.arguments)),
+      ...item.updates.slice(-20).map(({ update }, index) => jsonOf(item, view, `update ${index}`, "Progress", update)),
+      result && section(item.error ? "Error" : "Result", ...resultBlocks(item, view)),
+      result?.details !== undefined && jsonOf(item, view, "details", "Details", result.details),
+      facts([
+        ["call", item.id],
+        ["message", item.messageId],
+        ["started at", view.run.timed ? PiRun.duration(item.at - view.run.from) : undefined],
+        ["stopped", item.stopped],
+        ["terminates", item.terminate ? "yes" : undefined],
+      ]),
+    ];
+  }
+
+  function resultBlocks(item, view) {
+    const blocks = Array.isArray(item.result.content) ? item.result.content : [];
+    if (!blocks.length) return [el("p", { class: "muted" }, "Nothing")];
+    return blocks.map((block, index) => {
+      if (block?.type === "image") return PiRun.image(block);
+      if (typeof block?.text === "string") return textOf(item, view, `result ${index}`, block.text, "code");
+      return textOf(item, view, `result ${index}`, PiRun.json(block), "code");
+    });
+  }
+
+  // --- everything else ----------------------------------------------------------------------------
+
+  const LINES = {
+    hook: (e) => ["hook", "Hook", `${e.hook}: ${e.action}${e.on_error ? ` (${e.on_error})` : ""}${e.stop ? ", and stop" : ""}`, e.reason, e.arguments],
+    retry: (e) => ["retry", "Retry", `after attempt ${e.attempt}, in at most ${PiRun.duration(Number(e.delay) || 0)}${e.fallback ? `, with ${e.fallback}` : ""}`, e.error],
+    limit: (e) => ["error", "Limit", `${e.limit} reached`, `${e.value} of ${e.allowed ?? "none"}`],
+    unavailable: (e) => ["error", "Tool", `${e.tool} is not available`, e.reason],
+    resume: (e) => ["resume", "Resumed", `after line ${e.at_seq}`, `it had ended: ${e.reason}`, { kept: e.kept, rerun: e.rerun, unknown: e.unknown, not_started: e.not_started }],
+    expectation: (e) => [e.passed ? "ok" : "error", "Expected", `${e.kind}: ${e.passed ? "met" : "not met"}`, e.detail],
+    task_end: (e) => [e.skipped ? "skip" : e.status === "ok" ? "ok" : "error", "Task", `${e.task_id}: ${e.status}`, e.skipped ?? e.warning, e.output],
+    other: (e) => ["info", "Event", String(e.type), "", e],
+  };
+
+  function queued(item) {
+    const { event, left } = item;
+    const blocks = event.message?.content;
+    const text = Array.isArray(blocks) ? blocks.map((block) => block?.text ?? "").join("") : (event.message?.text ?? "");
+    return ["queued", left ? "Left in queue" : "Queued", `${event.queue}${left ? "" : `, by ${event.source}`}`, text];
+  }
+
+  function line(item, view) {
+    if (item.kind === "parting") return parting(item, view);
+    const [sign, name, what, detail, value] = item.kind === "queued" ? queued(item) : LINES[item.kind](item.event);
+    const text = String(detail ?? "");
+    const folds = text.length > 160 || text.includes("\n") || (value !== undefined && value !== null);
+    const words = [icon(sign), el("span", { class: "who" }, name), el("span", { class: "what" }, oneLine(what, 200)), !isOpen(item) && el("span", { class: "muted ellipsis" }, oneLine(text, 200))];
+    if (!folds) return [el("div", { class: "row plain" }, ...words)];
+    const head = el("div", { class: "row" }, fold(item, view, `${name}: ${what}`, ...words));
+    if (!isOpen(item)) return [head];
+    return [head, el("div", { class: "body" }, text && textOf(item, view, "text", text), value !== undefined && value !== null && jsonOf(item, view, "value", item.kind === "task_end" ? "Output" : "Data", value))];
+  }
+
+  /** Where a replay parted from the log. */
+  function parting(item, view) {
+    const found = item.parting;
+    const place = `${found.type ?? ""}${found.path ? `.${found.path}` : ""}`;
+    return [
+      el("div", { class: "row plain" }, icon("parting"), el("span", { class: "who" }, "A replay parted here"), el("span", { class: "mono" }, oneLine(place, 200))),
+      el(
+        "div",
+        { class: "body" },
+        found.cause && el("p", {}, "Likely cause: ", String(found.cause)),
+        el("div", { class: "pair" }, jsonOf(item, view, "recorded", "Recorded", found.recorded), jsonOf(item, view, "new", "New", found.new)),
+      ),
+    ];
+  }
+
+  PiRun.facts = facts;
+  PiRun.usageText = usageText;
+}

@@ -1,0 +1,200 @@
+// The run as a list of sections, one a task, agent or turn. A section's content is built when it
+// comes near the window and let go of when it is far away, so that a page of any length stays light.
+
+{
+  const { el, icon, oneLine, plural } = PiRun;
+  const KEPT = 80;
+  const NEAR = "900px 0px";
+
+  const lastBelow = (node) => (node.children.length ? lastBelow(node.children.at(-1)) : node);
+
+  PiRun.Sections = class Sections {
+    constructor(view) {
+      this.view = view;
+      this.element = el("div", { class: "sections" });
+      this.built = new Set();
+      this.dirty = new Set();
+      this.watcher = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: NEAR });
+    }
+
+    /** Give a new node its place: it is the last child of its parent. */
+    add(node) {
+      const element = el("section", { class: `section section-${node.kind}` });
+      element.style.setProperty("--depth", String(Math.min(node.depth, 6)));
+      element.node = node;
+      node.element = element;
+      const before = node.parent.children.at(-2);
+      const after = before ? lastBelow(before) : node.parent;
+      if (after.element) after.element.after(element);
+      else this.element.prepend(element);
+      this.#estimate(node);
+      this.hide(node);
+      this.watcher.observe(element);
+    }
+
+    /** A node or one of its items changed, or it got a new one. */
+    touch(node) {
+      if (node.element) this.dirty.add(node);
+    }
+
+    flush() {
+      for (const node of this.dirty) {
+        this.hide(node);
+        if (this.built.has(node)) this.#update(node);
+        else this.#estimate(node);
+      }
+      this.dirty.clear();
+    }
+
+    /** What is shown is chosen anew: build again what is near, and forget what the rest was. */
+    refresh() {
+      for (const node of PiRun.walk(this.view.run.root)) {
+        if (!node.element) continue;
+        this.hide(node);
+        if (this.built.has(node)) this.#fill(node);
+        else this.#estimate(node);
+      }
+    }
+
+    /** Whether a node is shown at all, from what is folded and what is looked for. */
+    hide(node) {
+      node.element.hidden = isFolded(node.parent) || !this.#wanted(node);
+    }
+
+    /** Have a node's content in the page. */
+    ensure(node) {
+      if (!this.built.has(node)) this.#fill(node);
+    }
+
+    drawItem(item) {
+      if (!this.built.has(item.node) || !item.element?.isConnected) return;
+      const old = item.element;
+      const focused = old.contains(document.activeElement);
+      const place = focused ? [...old.querySelectorAll("button")].indexOf(document.activeElement) : -1;
+      const element = PiRun.drawItem(item, this.view);
+      old.replaceWith(element);
+      if (focused) (element.querySelectorAll("button")[place] ?? element).focus({ preventScroll: true });
+    }
+
+    /** Fold a node, or unfold it. */
+    toggle(node, open = Boolean(node.folded)) {
+      node.folded = !open;
+      for (const one of PiRun.walk(node)) if (one !== node) this.hide(one);
+      if (this.built.has(node)) this.#fill(node, true);
+      this.view.schedule();
+    }
+
+    #wanted(node) {
+      if (!this.view.filtered) return node.kind !== "between" || node.items.length > 0;
+      return node.hits > 0;
+    }
+
+    #seen(entries) {
+      for (const { isIntersecting, target } of entries) {
+        const node = target.node;
+        if (isIntersecting) this.ensure(node);
+        else if (this.built.size > KEPT && !this.view.printing && !target.contains(document.activeElement)) this.#release(node);
+      }
+    }
+
+    #release(node) {
+      if (!this.built.delete(node)) return;
+      node.height = node.element.offsetHeight || node.height;
+      node.element.replaceChildren();
+      for (const item of node.items) item.element = null;
+      this.#estimate(node);
+    }
+
+    #estimate(node) {
+      if (this.built.has(node)) return;
+      const items = node.folded ? 0 : node.items.length;
+      node.element.style.minHeight = `${node.height ?? 38 + 62 * items}px`;
+    }
+
+    #fill(node, refocus = false) {
+      this.built.add(node);
+      node.element.style.minHeight = "";
+      const focused = refocus && node.element.contains(document.activeElement);
+      node.list = el("ol", { class: "items", hidden: Boolean(node.folded) || !node.items.length });
+      node.drawn = 0;
+      node.element.replaceChildren(...heading(node, this), node.list);
+      this.#append(node);
+      if (focused) node.element.querySelector("button")?.focus({ preventScroll: true });
+    }
+
+    #append(node) {
+      if (node.folded) return;
+      for (const item of node.items.slice(node.drawn)) {
+        if (this.view.shows(item)) node.list.append(PiRun.drawItem(item, this.view));
+      }
+      node.drawn = node.items.length;
+      node.list.hidden = !node.items.length;
+    }
+
+    #update(node) {
+      const head = node.element.querySelector(":scope > .heading");
+      const [fresh] = heading(node, this);
+      if (head && fresh && !head.contains(document.activeElement)) head.replaceWith(fresh);
+      this.#append(node);
+    }
+  };
+
+  function isFolded(node) {
+    for (let one = node; one; one = one.parent) if (one.folded) return true;
+    return false;
+  }
+  PiRun.isFolded = isFolded;
+
+  /** What a node is called. */
+  PiRun.nameOf = (node) => {
+    if (node.kind === "turn") return `Turn ${node.turn}`;
+    if (node.kind === "agent") return `Agent ${oneLine(node.path, 80)}`;
+    if (node.kind === "task") return `Task ${oneLine(node.id, 60)}${node.iteration > 1 || node.item !== undefined ? ` #${node.iteration}` : ""}`;
+    return "";
+  };
+
+  /** How a node stands: running, ok, error, skipped or stopped. */
+  PiRun.stateOf = (node, run) => {
+    if (node.status === "skipped") return "skip";
+    if (!node.ended) return run.end ? "stopped" : "running";
+    return node.error || (node.status && node.status !== "ok") ? "error" : "ok";
+  };
+
+  function heading(node, sections) {
+    if (node.kind === "between") return [];
+    const { view } = sections;
+    const level = node.kind === "task" ? "h2" : node.kind === "turn" && node.depth ? "h4" : "h3";
+    const state = PiRun.stateOf(node, view.run);
+    const button = el(
+      "button",
+      { type: "button", class: "fold", "aria-expanded": String(!node.folded), on: { click: () => sections.toggle(node) } },
+      icon("chevron"),
+      node.kind !== "turn" && icon(state),
+      PiRun.nameOf(node),
+    );
+    const item = node.item === undefined ? "" : oneLine(PiRun.json(node.item), 120);
+    return [
+      el(
+        "div",
+        { class: `heading heading-${node.kind} is-${state}` },
+        el(level, {}, button),
+        item && el("span", { class: "muted mono ellipsis" }, item),
+        el("span", { class: "space" }),
+        el("span", { class: "muted number" }, figures(node, view).join(" · ")),
+        node.kind === "turn" && node.error && icon("error"),
+      ),
+    ];
+  }
+
+  function figures(node, view) {
+    const parts = [];
+    if (node.calls) parts.push(plural(node.calls, "call"));
+    if (node.kind === "turn") {
+      if (node.usage && PiRun.tokensOf(node.usage)) parts.push(`${PiRun.compact(PiRun.tokensOf(node.usage))} tokens`);
+      if (node.cost) parts.push(PiRun.dollars(node.cost));
+      if (node.stop && !["stop", "tool_use"].includes(node.stop)) parts.push(node.stop);
+    }
+    if (node.ended && view.run.timed) parts.push(PiRun.duration(node.until - node.at));
+    return parts;
+  }
+}

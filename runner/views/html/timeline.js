@@ -1,0 +1,377 @@
+// The run in time: a lane for each agent's tasks, turns and model calls, and as many as it takes for
+// tools at the same time. Only the bars in sight are in the page; those too small to tell are one.
+
+{
+  const { el, icon, oneLine } = PiRun;
+  const ROW = 22;
+  const SMALL = 4;
+  const KINDS = { task: "tasks", turn: "turns", model: "model", tool: "tools" };
+
+  PiRun.Timeline = class Timeline {
+    /** `label` names the run where there is more than one; `range` shares the time between two. */
+    constructor(view, { label = "Timeline" } = {}) {
+      this.view = view;
+      this.run = view.run;
+      this.begin = 0;
+      this.end = 0; // 0: all of it
+      this.lanes = [];
+      this.known = new Map();
+      this.selected = null;
+      this.#build(label);
+    }
+
+    #build(label) {
+      const button = (name, key, act) => el("button", { type: "button", class: "small", title: `${name} (${key})`, "aria-label": name, on: { click: act } }, key);
+      this.axis = el("div", { class: "tl-axis" });
+      this.names = el("div", { class: "tl-names" });
+      this.bars = el("div", { class: "tl-bars" });
+      this.space = el("div", { class: "tl-space" }, this.names, this.bars);
+      this.body = el(
+        "div",
+        { class: "tl-body", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-label": `${label}: arrow keys go from bar to bar, Enter opens one, plus and minus zoom, 0 shows all` },
+        this.space,
+      );
+      this.told = el("p", { class: "sr", "aria-live": "polite" });
+      this.legend = el("div", { class: "tl-legend", "aria-hidden": "true" }, ...["turn", "model", "tool", "error"].map((kind) => el("span", {}, el("i", { class: `swatch bar-${kind}` }), kind === "error" ? "failed" : kind)));
+      this.tip = el("div", { class: "tl-tip", hidden: true, "aria-hidden": "true" });
+      this.element = el(
+        "section",
+        { class: "panel timeline", "aria-label": label },
+        el("div", { class: "panel-head" }, el("h2", {}, label), this.legend, el("span", { class: "space" }), el("div", { class: "buttons" }, button("Zoom out", "−", () => this.zoom(2)), button("Zoom in", "+", () => this.zoom(0.5)), button("Show all", "Fit", () => this.fit()))),
+        this.axis,
+        this.body,
+        this.tip,
+        this.told,
+      );
+      this.body.addEventListener("scroll", () => this.view.schedule());
+      this.body.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+      this.body.addEventListener("keydown", (event) => this.#key(event));
+      this.body.addEventListener("pointerdown", (event) => this.#drag(event));
+      this.body.addEventListener("click", (event) => this.#click(event));
+      this.body.addEventListener("dblclick", (event) => this.zoom(0.5, this.#timeAt(event.clientX)));
+      this.body.addEventListener("pointermove", (event) => this.#hover(event));
+      this.body.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+      new ResizeObserver(() => this.view.schedule()).observe(this.body);
+    }
+
+    /** First and last moment in sight. */
+    range() {
+      const from = this.run.from ?? 0;
+      const until = Math.max(this.shared ?? 0, this.run.until - from, 1e-6) + from;
+      return this.end ? [this.begin, this.end] : [from, until];
+    }
+
+    fit() {
+      this.end = 0;
+      this.view.schedule();
+    }
+
+    /** Show more of the time (factor > 1) or less, around a moment. */
+    zoom(factor, around) {
+      const [a, b] = this.range();
+      const from = this.run.from ?? 0;
+      const until = Math.max(this.shared ?? 0, this.run.until - from) + from;
+      const middle = around ?? (this.selected ? (this.selected.at + (this.selected.end ?? until)) / 2 : (a + b) / 2);
+      const width = Math.max((b - a) * factor, (until - from) / 1e5, 1e-5);
+      if (width >= until - from) return this.fit();
+      const share = around === undefined ? 0.5 : (middle - a) / (b - a);
+      this.begin = Math.min(Math.max(middle - width * share, from), until - width);
+      this.end = this.begin + width;
+      this.view.schedule();
+    }
+
+    #pan(seconds) {
+      if (!this.end) return;
+      const from = this.run.from ?? 0;
+      const until = Math.max(this.shared ?? 0, this.run.until - from) + from;
+      const width = this.end - this.begin;
+      this.begin = Math.min(Math.max(this.begin + seconds, from), until - width);
+      this.end = this.begin + width;
+      this.view.schedule();
+    }
+
+    // --- lanes ------------------------------------------------------------------------------------
+
+    /** Put new spans into rows: one a kind, but tools and tasks at the same time below each other. */
+    #layOut() {
+      let rows = 0;
+      for (const agent of this.run.agents.values()) {
+        let lane = this.known.get(agent);
+        if (!lane) {
+          lane = { agent, taken: 0, kinds: { task: [], turn: [], model: [], tool: [] } };
+          this.known.set(agent, lane);
+          this.lanes.push(lane);
+        }
+        for (; lane.taken < agent.spans.length; lane.taken++) {
+          const span = agent.spans[lane.taken];
+          const group = lane.kinds[span.kind];
+          let row = group.find((one) => !one.length || (one.at(-1).end ?? Infinity) <= span.at);
+          if (!row) group.push((row = []));
+          row.push(span);
+        }
+        lane.top = rows;
+        rows += 1 + Object.values(lane.kinds).reduce((sum, group) => sum + group.length, 0);
+      }
+      this.rows = rows;
+    }
+
+    *#visibleRows(first, last) {
+      for (const lane of this.lanes) {
+        let at = lane.top;
+        if (at >= first && at <= last) yield { at, lane, name: lane.agent.path, agent: true };
+        at += 1;
+        for (const [kind, group] of Object.entries(lane.kinds)) {
+          for (const [number, spans] of group.entries()) {
+            if (at >= first && at <= last) yield { at, lane, kind, spans, name: number ? "" : KINDS[kind] };
+            at += 1;
+          }
+        }
+      }
+    }
+
+    draw() {
+      if (this.view.printing) this.end = 0;
+      this.#layOut();
+      this.space.style.height = `${this.rows * ROW + 4}px`;
+      const [a, b] = this.range();
+      const width = this.bars.clientWidth || 800;
+      const scale = width / (b - a);
+      const first = this.view.printing ? 0 : Math.floor(this.body.scrollTop / ROW) - 1;
+      const last = this.view.printing ? 120 : first + Math.ceil(this.body.clientHeight / ROW) + 2;
+      const names = [];
+      const bars = [];
+      for (const row of this.#visibleRows(first, last)) {
+        const name = el("div", { class: row.agent ? "tl-agent" : "tl-name" }, oneLine(row.name, 40));
+        if (row.agent) name.title = PiRun.visible(row.name);
+        name.style.top = `${row.at * ROW}px`;
+        names.push(name);
+        if (row.spans) this.#row(row, a, b, scale, bars);
+      }
+      this.#marks(a, b, scale, bars);
+      this.names.replaceChildren(...names);
+      this.bars.replaceChildren(...bars);
+      this.#ticks(a, b, width);
+    }
+
+    #row(row, a, b, scale, bars) {
+      const { spans } = row;
+      const now = this.run.until;
+      let low = 0;
+      let high = spans.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((spans[middle].end ?? Infinity) < a) low = middle + 1;
+        else high = middle;
+      }
+      let previous = null;
+      for (let index = low; index < spans.length && spans[index].at <= b; index++) {
+        const span = spans[index];
+        const left = Math.max((span.at - a) * scale, -2);
+        const right = Math.min(((span.end ?? now) - a) * scale, (b - a) * scale + 2);
+        const size = Math.max(right - left, 3);
+        if (previous && size <= SMALL && previous.size <= SMALL * 3 && left < previous.left + previous.size + 1 && span !== this.selected) {
+          previous.size = Math.max(left + size - previous.left, previous.size);
+          previous.count += 1;
+          previous.error ||= Boolean(span.error);
+          continue;
+        }
+        previous = { span, left, size, count: 1, error: Boolean(span.error) };
+        bars.push(previous);
+        previous.top = row.at * ROW;
+      }
+      for (let index = bars.length - 1; index >= 0 && !(bars[index] instanceof Node); index--) bars[index] = this.#bar(bars[index]);
+    }
+
+    #bar({ span, left, size, top, count, error }) {
+      const state = error ? " bar-error" : span.kind === "turn" && span.node.error ? " has-error" : "";
+      const live = span.end === null && !this.run.end ? " bar-live" : "";
+      const chosen = span === this.selected ? " is-selected" : "";
+      const many = count > 1 ? " bar-many" : "";
+      const bar = el("div", { class: `bar bar-${span.kind}${state}${live}${chosen}${many}` }, count === 1 ? this.#fitting(span, size) : "");
+      bar.style.transform = `translate(${left.toFixed(1)}px, ${top + 2}px)`;
+      bar.style.width = `${size.toFixed(1)}px`;
+      bar.span = span;
+      bar.count = count;
+      return bar;
+    }
+
+    /** A bar's label, where enough of it can be read. */
+    #fitting(span, size) {
+      const label = labelOf(span, size);
+      const most = Math.floor((size - 9) / 6.2);
+      return label.length <= most ? label : most >= 6 ? `${label.slice(0, most - 1)}…` : "";
+    }
+
+    #marks(a, b, scale, bars) {
+      let free = -Infinity;
+      const marks = this.run.parted ? [...this.run.marks, { at: this.run.parted.at, kind: "parting", text: "a replay parted here", item: this.run.parted }] : this.run.marks;
+      for (const mark of marks) {
+        const left = (mark.at - a) * scale;
+        if (mark.at < a || mark.at > b || (left < free && mark.kind !== "parting")) continue;
+        free = left + 3;
+        const line = el("div", { class: `tl-mark mark-${mark.kind}` });
+        line.style.transform = `translateX(${left.toFixed(1)}px)`;
+        line.style.height = `${this.rows * ROW}px`;
+        line.mark = mark;
+        bars.push(line);
+      }
+    }
+
+    #ticks(a, b, width) {
+      const from = this.run.from ?? 0;
+      const rough = ((b - a) / width) * 90;
+      const step = stepFor(rough, this.run.timed);
+      const ticks = [];
+      for (let at = Math.ceil((a - from) / step); at * step <= b - from && ticks.length < 60; at++) {
+        const time = at * step;
+        const tick = el("span", {}, this.run.timed ? tickText(time, step) : `event ${Math.round(time)}`);
+        tick.style.transform = `translateX(${(((time + from - a) * width) / (b - a)).toFixed(1)}px)`;
+        ticks.push(tick);
+      }
+      this.axis.replaceChildren(...ticks);
+    }
+
+    // --- hands ------------------------------------------------------------------------------------
+
+    #timeAt(x) {
+      const box = this.bars.getBoundingClientRect();
+      const [a, b] = this.range();
+      return a + ((x - box.left) / box.width) * (b - a);
+    }
+
+    #wheel(event) {
+      if (event.ctrlKey || event.metaKey) {
+        event.preventDefault();
+        this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.#timeAt(event.clientX));
+      } else if (this.end && Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        event.preventDefault();
+        const [a, b] = this.range();
+        this.#pan(((b - a) * event.deltaX) / this.bars.clientWidth);
+      }
+    }
+
+    #drag(event) {
+      if (event.button !== 0 || !this.end) return;
+      let last = event.clientX;
+      this.dragged = false;
+      const move = (now) => {
+        if (Math.abs(now.clientX - event.clientX) > 3) this.dragged = true;
+        const [a, b] = this.range();
+        this.#pan(((last - now.clientX) / this.bars.clientWidth) * (b - a));
+        last = now.clientX;
+      };
+      const done = () => {
+        removeEventListener("pointermove", move);
+        removeEventListener("pointerup", done);
+      };
+      addEventListener("pointermove", move);
+      addEventListener("pointerup", done);
+    }
+
+    #click(event) {
+      if (this.dragged) {
+        this.dragged = false;
+        return;
+      }
+      const target = event.target.closest(".bar, .tl-mark");
+      if (target?.span && target.count > 1) this.zoom(0.25, this.#timeAt(event.clientX));
+      else if (target?.span) this.select(target.span, true);
+      else if (target?.mark) this.view.open(target.mark.item);
+    }
+
+    #hover(event) {
+      const target = event.target.closest(".bar, .tl-mark");
+      this.tip.hidden = !target;
+      if (!target) return;
+      this.tip.textContent = target.mark ? PiRun.visible(target.mark.text) : target.count > 1 ? `${target.count} bars; click to zoom in` : this.#told(target.span);
+      const box = this.element.getBoundingClientRect();
+      const x = Math.min(event.clientX - box.left + 12, box.width - this.tip.offsetWidth - 8);
+      this.tip.style.transform = `translate(${Math.max(x, 4)}px, ${event.clientY - box.top + 16}px)`;
+    }
+
+    #told(span) {
+      const took = this.run.timed ? (span.end === null ? "not ended" : PiRun.duration(span.end - span.at)) : "";
+      const name = { turn: `turn ${span.node?.turn}`, task: `task ${span.node?.id}`, model: `model ${span.label ?? ""}`, tool: `tool ${span.label}` }[span.kind];
+      const when = this.run.timed ? `at ${PiRun.duration(span.at - (this.run.from ?? 0))}` : "";
+      return [oneLine(name, 80), took, when, span.error ? "failed" : "", span.agent.path === "main" ? "" : oneLine(span.agent.path, 60)].filter(Boolean).join(" · ");
+    }
+
+    select(span, open = false) {
+      this.selected = span;
+      this.told.textContent = this.#told(span);
+      if (this.end && (span.at > this.end || (span.end ?? span.at) < this.begin)) this.#pan(span.at - (this.begin + this.end) / 2);
+      const row = this.#rowOf(span);
+      const top = row * ROW;
+      if (top < this.body.scrollTop) this.body.scrollTop = top;
+      else if (top + ROW > this.body.scrollTop + this.body.clientHeight) this.body.scrollTop = top + ROW - this.body.clientHeight;
+      if (open) this.view.open(span.item ?? span.node);
+      this.view.schedule();
+    }
+
+    #rowOf(span) {
+      for (const { at, spans } of this.#visibleRows(0, Infinity)) if (spans?.includes(span)) return at;
+      return 0;
+    }
+
+    #key(event) {
+      const acts = {
+        ArrowRight: () => this.#step(1),
+        ArrowLeft: () => this.#step(-1),
+        ArrowDown: () => this.#jump(1),
+        ArrowUp: () => this.#jump(-1),
+        Enter: () => this.selected && this.select(this.selected, true),
+        "+": () => this.zoom(0.5),
+        "=": () => this.zoom(0.5),
+        "-": () => this.zoom(2),
+        0: () => this.fit(),
+      };
+      if (event.ctrlKey || event.metaKey || event.altKey || !acts[event.key]) return;
+      event.preventDefault();
+      event.stopPropagation();
+      acts[event.key]();
+    }
+
+    #rowsWithSpans() {
+      return [...this.#visibleRows(0, Infinity)].filter((row) => row.spans?.length);
+    }
+
+    #step(by) {
+      const row = this.#rowsWithSpans().find(({ spans }) => spans.includes(this.selected)) ?? this.#rowsWithSpans()[0];
+      if (!row) return;
+      const at = row.spans.indexOf(this.selected);
+      this.select(row.spans[Math.min(Math.max(at < 0 ? 0 : at + by, 0), row.spans.length - 1)]);
+    }
+
+    #jump(by) {
+      const rows = this.#rowsWithSpans();
+      const at = rows.findIndex(({ spans }) => spans.includes(this.selected));
+      const row = rows[Math.min(Math.max(at < 0 ? 0 : at + by, 0), rows.length - 1)];
+      if (!row) return;
+      const when = this.selected?.at ?? row.spans[0].at;
+      this.select(row.spans.reduce((best, one) => (Math.abs(one.at - when) < Math.abs(best.at - when) ? one : best)));
+    }
+  };
+
+  function labelOf(span, size) {
+    if (span.kind === "turn") return size > 56 ? `turn ${span.node.turn}` : String(span.node.turn);
+    if (span.kind === "task") return oneLine(span.node.id + (span.node.iteration > 1 ? ` #${span.node.iteration}` : ""), 60);
+    return oneLine(span.label ?? "", 60);
+  }
+
+  /** The next round number of seconds, in minutes and hours from a minute on; or of events. */
+  function stepFor(rough, timed) {
+    const clock = timed ? [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] : [];
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const round = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
+    return rough > 5 ? (clock.find((one) => one >= rough) ?? round) : round;
+  }
+
+  function tickText(time, step) {
+    if (time === 0) return "0";
+    if (step < 1) return time < 1 ? `${Math.round(time * 1e6) / 1e3} ms` : `${Number(time.toFixed(3))} s`;
+    if (time < 60) return `${Math.round(time)} s`;
+    const whole = Math.round(time);
+    const clock = `${Math.floor((whole % 3600) / 60)}:${String(whole % 60).padStart(2, "0")}`;
+    return whole < 3600 ? clock : `${Math.floor(whole / 3600)}:${clock.padStart(5, "0")}`;
+  }
+}
