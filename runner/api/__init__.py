@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runner.api.options import Control, OnEvent, OnLine, RunOptions, RunResult
-    from runner.api.prepared import Prepared, prepare
+    from runner.api.prepared import Compiled, Prepared, compile_spec, prepare
     from runner.api.runs import Ready, run, run_spec, run_spec_async
     from runner.api.static import check, explain, tools
     from runner.spec.load import read_data as read_yaml
 
 __all__ = [
+    "Compiled",
     "Control",
     "OnEvent",
     "OnLine",
@@ -21,6 +22,7 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "check",
+    "compile_spec",
     "explain",
     "prepare",
     "read_yaml",
@@ -34,7 +36,7 @@ __all__ = [
 _HOMES = {
     "runner.api.static": ("check", "explain", "tools"),
     "runner.api.options": ("Control", "OnEvent", "OnLine", "RunOptions", "RunResult"),
-    "runner.api.prepared": ("Prepared", "prepare"),
+    "runner.api.prepared": ("Compiled", "Prepared", "compile_spec", "prepare"),
     "runner.api.runs": ("Ready", "run", "run_spec", "run_spec_async"),
 }
 

@@ -73,8 +73,60 @@ class Prepared:
         return self.loaded.warnings
 
 
-def prepare(path: str, options: RunOptions | None = None) -> Prepared:
-    """Load and check a spec, bind its inputs and make its plan. Nothing is run.
+@dataclass(slots=True)
+class Compiled:
+    """A spec that was loaded and checked, from which any number of runs can be prepared.
+
+    What is made here is what no run changes, so that the next one costs little.
+    """
+
+    loaded: Loaded
+    options: RunOptions
+    """How all of its runs are to be run."""
+    workspace: Path
+
+    def prepare(self, options: RunOptions | None = None) -> Prepared:
+        """Bind inputs and make a plan. Nothing is run.
+
+        Args:
+            options: Those of one run: other inputs, another log. What changes a spec, or says where
+                it is run, is as it was when the spec was compiled.
+
+        Raises:
+            UsageError: for what is wrong with the options.
+        """
+        loaded, options = self.loaded, options or self.options
+        log = loaded.spec.log
+        redactor = LogRedactor(patterns=log.redact, known=log.redact_known)
+        live = Live(
+            options.environ,
+            self.workspace,
+            redactor,
+            yes=options.yes,
+            interactive=options.interactive,
+        )
+        run_id = new_run_id(time.time_ns())
+        builder = Builder(live, options.environ, run_id)
+        inputs = loaded.bind_inputs(options.values, options.texts)
+        if loaded.spec.prompt is None and options.prompt is None:
+            raise UsageError(
+                f"{loaded.file} has no prompt; give it one with --prompt TEXT, or --prompt -"
+            )
+        if options.require_expect and not (loaded.spec.expect or loaded.spec.output):
+            raise UsageError(
+                f"{loaded.file} expects nothing, and --require-expect is set; add an expect"
+            )
+        try:
+            plan = builder.plan(loaded, inputs, options.prompt)
+            path = _log_path(loaded, options, builder, inputs, run_id)
+        except TemplateError as error:
+            # Nothing was run: with these inputs the spec can't be.
+            raise UsageError(f"{loaded.file}: {error}") from error
+        return Prepared(loaded, options, run_id, inputs, plan, builder, redactor, live, path)
+
+
+def compile_spec(path: str, options: RunOptions | None = None) -> Compiled:
+    """Load and check a spec, but for its inputs.
 
     Raises:
         SpecError: with all that is wrong with the spec.
@@ -83,31 +135,21 @@ def prepare(path: str, options: RunOptions | None = None) -> Prepared:
     options = options or RunOptions()
     loaded = load(path, sets=changes_of(options))
     faults = loaded.missing_environment(options.environ)
-    redactor = LogRedactor(patterns=loaded.spec.log.redact, known=loaded.spec.log.redact_known)
-    live = Live(
-        options.environ,
-        _workspace(loaded, options),
-        redactor,
-        yes=options.yes,
-        interactive=options.interactive,
-    )
-    run_id = new_run_id(time.time_ns())
-    builder = Builder(live, options.environ, run_id)
+    workspace = _workspace(loaded, options)
     faults += [*target_faults(loaded), *key_faults(loaded, options.environ)]
     if faults:
         raise SpecError(faults)
-    inputs = loaded.bind_inputs(options.values, options.texts)
-    if loaded.spec.prompt is None and options.prompt is None:
-        raise UsageError(f"{path} has no prompt; give it one with --prompt TEXT, or --prompt -")
-    if options.require_expect and not (loaded.spec.expect or loaded.spec.output):
-        raise UsageError(f"{path} expects nothing, and --require-expect is set; add an expect")
-    try:
-        plan = builder.plan(loaded, inputs, options.prompt)
-        log = _log_path(loaded, options, builder, inputs, run_id)
-    except TemplateError as error:
-        # Nothing was run: with these inputs the spec can't be.
-        raise UsageError(f"{loaded.file}: {error}") from error
-    return Prepared(loaded, options, run_id, inputs, plan, builder, redactor, live, log)
+    return Compiled(loaded, options, workspace)
+
+
+def prepare(path: str, options: RunOptions | None = None) -> Prepared:
+    """Load and check a spec, bind its inputs and make its plan. Nothing is run.
+
+    Raises:
+        SpecError: with all that is wrong with the spec.
+        UsageError: for what is wrong with the options.
+    """
+    return compile_spec(path, options).prepare()
 
 
 def _tool_entries(loaded: Loaded) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from pathlib import Path
 from typing import Any, cast
 
@@ -136,6 +137,7 @@ def now() -> str:
     return text.replace("+00:00", "Z")
 
 
+@functools.cache
 def runner_version() -> str:
     """The version of pi-run that is installed."""
     from importlib.metadata import PackageNotFoundError, version
