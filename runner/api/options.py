@@ -114,6 +114,16 @@ class Control:
         if self._run is not None:
             self._run.follow_up(text)
 
+    @property
+    def used(self) -> tuple[int, float]:
+        """Tokens and USD that the run has used so far, in the run's loop; 0 before it began."""
+        if self._run is None:
+            return 0, 0.0
+        from runner.engine.message import tokens_of
+
+        meter = self._run.session.meter
+        return tokens_of(meter.usage), meter.cost_usd
+
     def _attach(self, run: Run) -> None:
         """Take hold of a run that is about to begin, in its loop's thread."""
         from asyncio import get_running_loop

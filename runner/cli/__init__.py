@@ -19,6 +19,7 @@ from runner.error import UsageError, nearest
 
 COMMANDS = {
     "run": "Run specs. `pi-run SPEC` is short for it.",
+    "batch": "Run specs over rows of inputs, many at a time.",
     "check": "Check specs, without a model call.",
     "replay": "Run a log again, offline, and compare every event; or fork it.",
     "resume": "Go on with a run that was killed, stopped or at a limit.",

@@ -66,9 +66,33 @@ def specs_argument(function: _F) -> _F:
     return click.argument("specs", metavar="SPEC...", nargs=-1, required=True)(function)
 
 
+_INPUTS = click.option(
+    "--inputs", metavar="FILE", help="Take inputs from a map in a JSON or YAML file."
+)
+
+
 def spec_options(function: _F) -> _F:
-    """Let a command take what changes a spec before it is checked."""
-    for option in (
+    """Let a command take what changes a spec before it is checked, and its inputs."""
+    return change_options(_INPUTS)(function)
+
+
+def change_options(inputs: Callable[[_F], _F]) -> Callable[[_F], _F]:
+    """Let a command take what changes a spec before it is checked, and single inputs of it.
+
+    Args:
+        inputs: Its option for a file of inputs.
+    """
+
+    def add(function: _F) -> _F:
+        for option in _options(inputs):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _options(inputs: Callable[[_F], _F]) -> tuple[Callable[[_F], _F], ...]:
+    return (
         click.option(
             "--env-file",
             metavar="FILE",
@@ -84,9 +108,7 @@ def spec_options(function: _F) -> _F:
             type=Line(),
             help="Change the spec, as in --set limits.turns=5. The value is YAML.",
         ),
-        click.option(
-            "--inputs", metavar="FILE", help="Take inputs from a map in a JSON or YAML file."
-        ),
+        inputs,
         click.option(
             "-i",
             "--input",
@@ -97,6 +119,4 @@ def spec_options(function: _F) -> _F:
             type=Line(),
             help="Give an input: name=text, name=@file or name:=JSON.",
         ),
-    ):
-        function = option(function)
-    return function
+    )
