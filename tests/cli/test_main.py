@@ -56,7 +56,7 @@ def test_nothing_to_do_is_no_success(pi_run: PiRun) -> None:
         (["run"], "pi-run: missing argument 'SPEC...'; see pi-run run --help"),
         (
             ["spec.yaml", "--repeat", "0"],
-            "pi-run: invalid value for '--repeat': 0 is not in the range x>=1; "
+            "pi-run: invalid value for '--repeat': 0 is not in the range 1<=x<=100000; "
             "see pi-run run --help",
         ),
         (["spec.yaml", "--log"], "pi-run: option '--log' requires an argument; "),
