@@ -84,7 +84,7 @@ class Chaos:
         """All points at which the run can fail."""
         lines = self._control.lines
         types = [one["type"] for one in lines]
-        at_once = {n for n, pair in enumerate(pairwise(lines)) if all(map(_is_supplied, pair))}
+        at_once = _written_at_once(lines)
         found = all_points(self._control.edges.reached, types)
         return [one for one in found if one.kind != "crash" or one.place not in at_once]
 
@@ -100,7 +100,9 @@ class Chaos:
         wrong = self._wrong(ran)
         if wrong:
             return _outcome(point, ran, wrong)
-        place = random.Random(f"{self._seed} {point}").randrange(1, len(ran.lines))
+        at_once = _written_at_once(ran.lines)
+        places = [n for n in range(1, len(ran.lines)) if n - 1 not in at_once]
+        place = random.Random(f"{self._seed} {point}").choice(places)
         if point.kind == "abort" and ran.end["status"] == "aborted":
             return self._after_abort(point, ran, max(place, point.place + 1))
         wrong = self._wrong_after(after := self._killed(ran, place), place, ran)
@@ -183,9 +185,10 @@ def _outcome(point: Point, ran: Ran, wrong: list[str], after: Ran | None = None)
     return Outcome(point, end.get("status"), end.get("exit_code"), end.get("error"), wrong, lines)
 
 
-def _is_supplied(one: Line) -> bool:
-    """Whether a line tells of a message of a hook. What one gave at once is written at once."""
-    return bool(one["type"] == "message_queued" and one["source"] == "hook")
+def _written_at_once(lines: Sequence[Line]) -> set[int]:
+    """The places of lines that the next one is written with: messages that a hook gave at once."""
+    given = [one["type"] == "message_queued" and one["source"] == "hook" for one in lines]
+    return {place for place, pair in enumerate(pairwise(given)) if all(pair)}
 
 
 def _missed(lines: Iterable[Line], but: str | None = None) -> list[str]:
