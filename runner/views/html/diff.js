@@ -4,6 +4,7 @@
   const { el, put, icon, oneLine, plural } = PiRun;
   const MOST_CELLS = 4e6;
   const SHOWN = 60;
+  const LINE = 4000;
 
   /**
    * Show how two runs differ. `a` and `b` are {name, events}; `differences` is a list of
@@ -14,7 +15,7 @@
     const scale = Math.max(...sides.map(({ run }) => run.until - (run.from ?? 0)));
     for (const one of sides) one.view.timeline.shared = scale;
     const same = differences.length === 0;
-    root.classList.add("pi-run");
+    root.classList.add("pi-run", "diff-page");
     const status = el("span", { class: `status status-${same ? "ok" : "error"}` }, icon(same ? "ok" : "error"), same ? "same" : plural(differences.length, "difference"));
     put(
       root,
@@ -22,7 +23,7 @@
       el(
         "main",
         { id: "main" },
-        el("div", { class: "panels" }, el("div", { class: "pair" }, ...sides.map((one) => one.card)), ...sides.map((one) => one.view.timeline.element)),
+        el("div", { class: "panels" }, figures(sides), ...sides.map((one) => one.view.timeline.element)),
         same ? el("p", { class: "nothing" }, "They are the same, but for what differs from run to run.") : groups(differences, sides),
       ),
     );
@@ -63,25 +64,41 @@
     addEventListener("afterprint", () => {
       view.printing = false;
     });
-    const end = run.end ?? {};
-    const usage = end.usage ?? run.usage;
-    const card = el(
-      "section",
-      { class: "panel card", "aria-label": `Log ${letter}` },
-      el("h2", {}, el("span", { class: `letter letter-${letter.toLowerCase()}` }, letter), oneLine(name, 200)),
-      PiRun.facts([
-        ["spec", run.start?.spec?.name],
-        ["status", end.status ?? "no end"],
-        ["exit code", end.exit_code],
-        ["turns", end.turns ?? run.turns.length],
-        ["tool calls", end.tool_calls ?? run.calls],
-        ["tokens", PiRun.number(PiRun.tokensOf(usage))],
-        ["cost", typeof end.cost_usd === "number" ? PiRun.dollars(end.cost_usd) : undefined],
-        ["duration", typeof end.seconds === "number" ? PiRun.duration(end.seconds) : undefined],
-      ]),
-    );
-    return { run, view, card, letter };
+    return { run, view, name, letter };
   }
+
+  /** What the two runs came to, in a table. */
+  function figures(sides) {
+    const rows = sides.map(({ run, name }) => {
+      const end = run.end ?? {};
+      const usage = end.usage ?? run.usage;
+      return {
+        Log: name,
+        Spec: run.start?.spec?.name ?? "",
+        Status: end.status ?? "no end",
+        "Exit code": end.exit_code ?? "",
+        Turns: PiRun.number(end.turns ?? run.turns.length),
+        "Tool calls": PiRun.number(end.tool_calls ?? run.calls),
+        Tokens: PiRun.number(PiRun.tokensOf(usage)),
+        Cost: typeof end.cost_usd === "number" ? PiRun.dollars(end.cost_usd) : "",
+        Duration: typeof end.seconds === "number" ? PiRun.duration(end.seconds) : "",
+      };
+    });
+    const names = Object.keys(rows[0]);
+    const differs = (name) => !["Log", "Duration"].includes(name) && rows[0][name] !== rows[1][name];
+    return el(
+      "div",
+      { class: "panel table", tabindex: "0", role: "region", "aria-label": "Both runs" },
+      el(
+        "table",
+        {},
+        el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, name)))),
+        el("tbody", {}, ...rows.map((row, index) => el("tr", {}, el("th", { scope: "row" }, letterOf(sides[index])), ...names.map((name) => el("td", { class: differs(name) ? "differs" : "" }, oneLine(String(row[name]), 120)))))),
+      ),
+    );
+  }
+
+  const letterOf = ({ letter }) => el("span", { class: `letter letter-${letter.toLowerCase()}` }, letter);
 
   function redraw(item, view) {
     item.element?.replaceWith(PiRun.drawItem(item, view));
@@ -125,7 +142,7 @@
   }
 
   function whole(one, node) {
-    const title = el("div", { class: "part-title" }, el("span", { class: `letter letter-${one.letter.toLowerCase()}` }, one.letter));
+    const title = el("div", { class: "part-title" }, letterOf(one));
     if (!node) return el("div", {}, title, el("p", { class: "muted" }, "It has no such turn."));
     return el("div", {}, title, el("ol", { class: "items" }, ...node.items.map((item) => PiRun.drawItem(item, one.view))));
   }
@@ -145,9 +162,43 @@
   function compared(one) {
     const lines = "a" in one && "b" in one ? lineDiff(textOf(one.a).split("\n"), textOf(one.b).split("\n")) : null;
     const rows = lines ?? [...("a" in one ? sideLines("-", one.a) : []), ...("b" in one ? sideLines("+", one.b) : [])];
-    const drawn = rows.slice(0, 400).map(([mark, text]) => el("div", { class: `diff-line diff-${mark === "-" ? "old" : mark === "+" ? "new" : "same"}` }, el("span", { class: "diff-mark", "aria-label": mark === "-" ? "in A" : mark === "+" ? "in B" : undefined, role: mark === " " ? undefined : "img" }, mark), el("span", { class: "diff-text", dir: "auto" }, text.length > 4000 ? `${text.slice(0, 4000)}…` : text || "\u00a0")));
+    const drawn = rows.slice(0, 400).map((row, index) => diffLine(row, partner(rows, index)));
     if (rows.length > 400) drawn.push(el("p", { class: "muted" }, `… ${plural(rows.length - 400, "more line")}`));
     return el("div", { class: "diff" }, ...drawn);
+  }
+
+  /** The line that a changed line took the place of, or that took its place. */
+  function partner(rows, index) {
+    const [mark] = rows[index];
+    const other = mark === "-" ? rows[index + 1] : mark === "+" ? rows[index - 1] : null;
+    const alone = mark === "-" ? rows[index - 1]?.[0] !== "-" && rows[index + 2]?.[0] !== "+" : rows[index + 1]?.[0] !== "+" && rows[index - 2]?.[0] !== "-";
+    return other && alone && other[0] === (mark === "-" ? "+" : "-") ? other[1] : null;
+  }
+
+  function diffLine([mark, line], other) {
+    const kind = mark === "-" ? "old" : mark === "+" ? "new" : "same";
+    const text = line.length > LINE ? `${line.slice(0, LINE)}…` : line;
+    const shown = el("span", { class: "diff-text", dir: "auto" });
+    if (other === null || line.length > LINE) put(shown, text || "\u00a0");
+    else {
+      const [start, end] = middle(line, other);
+      put(shown, line.slice(0, start), start < end && el("b", {}, line.slice(start, end)), line.slice(end));
+    }
+    const side = mark === "-" ? "in A" : "in B";
+    return el("div", { class: `diff-line diff-${kind}` }, mark === " " ? el("span", {}) : el("span", { class: "diff-mark", role: "img", "aria-label": side }, mark), shown);
+  }
+
+  /** The part of a line between what it shares with another at its two ends, whole words of it. */
+  function middle(line, other) {
+    const most = Math.min(line.length, other.length);
+    let start = 0;
+    while (start < most && line[start] === other[start]) start += 1;
+    let left = 0;
+    while (left < most - start && line.at(-1 - left) === other.at(-1 - left)) left += 1;
+    while (start > 0 && /\w/.test(line[start - 1])) start -= 1;
+    let end = line.length - left;
+    while (end < line.length && /\w/.test(line[end])) end += 1;
+    return [start, end];
   }
 
   const textOf = (value) => PiRun.json(value);
