@@ -45,14 +45,15 @@
     view.redraw(item);
   };
 
-  function isOpen(item) {
-    return item.kind === "message" ? !item.folded : Boolean(item.open);
+  function isOpen(item, view) {
+    if (item.kind === "message") return !item.folded;
+    return item.open ?? Boolean(view?.printing && item.error);
   }
 
   function fold(item, view, label, ...children) {
     return el(
       "button",
-      { type: "button", class: "fold", tabindex: "-1", "aria-expanded": String(isOpen(item)), "aria-label": label, on: { click: () => PiRun.toggleItem(item, view) } },
+      { type: "button", class: "fold", "aria-expanded": String(isOpen(item, view)), "aria-label": label, on: { click: () => PiRun.toggleItem(item, view) } },
       icon("chevron"),
       ...children,
     );
@@ -122,7 +123,7 @@
       said.is_error && el("span", { class: "tag tag-error" }, "error"),
       el("span", { class: "space" }),
       el("span", { class: "muted number" }, [usageText(said.usage), took].filter(Boolean).join(" · ")),
-      el("button", { type: "button", class: "quiet", tabindex: "-1", "aria-expanded": String(Boolean(item.about)), "aria-label": `Details of message ${said.id ?? ""}`, on: { click: () => { item.about = !item.about; view.redraw(item); } } }, icon("info")),
+      el("button", { type: "button", class: "quiet", "aria-expanded": String(Boolean(item.about)), "aria-label": `Details of message ${said.id ?? ""}`, on: { click: () => { item.about = !item.about; view.redraw(item); } } }, icon("info")),
     );
     if (item.folded) return [head];
     return [head, el("div", { class: "body" }, item.about && about(item), ...content(item, view), errorOf(said))];
@@ -206,7 +207,7 @@
       { class: "thinking" },
       el(
         "button",
-        { type: "button", class: "fold", tabindex: "-1", "aria-expanded": String(open), on: { click: flip } },
+        { type: "button", class: "fold", "aria-expanded": String(open), on: { click: flip } },
         icon("chevron"),
         el("span", { class: "who" }, "Thinking"),
         !open && el("span", { class: "muted ellipsis" }, oneLine(text, 140)),
@@ -248,7 +249,7 @@
       item.stopped && el("span", { class: "tag tag-error" }, "stopped"),
       el("span", { class: "muted number" }, took(item, view)),
     );
-    if (!isOpen(item)) return [head, preview && el("div", { class: "preview mono ellipsis" }, preview)];
+    if (!isOpen(item, view)) return [head, preview && el("div", { class: "preview mono ellipsis" }, preview)];
     return [head, el("div", { class: "body" }, ...callBody(item, view))];
   }
 
@@ -306,10 +307,10 @@
     const [sign, name, what, detail, value] = item.kind === "queued" ? queued(item) : LINES[item.kind](item.event);
     const text = String(detail ?? "");
     const folds = text.length > 160 || text.includes("\n") || (value !== undefined && value !== null);
-    const words = [icon(sign), el("span", { class: "who" }, name), el("span", { class: "what" }, oneLine(what, 200)), !isOpen(item) && el("span", { class: "muted ellipsis" }, oneLine(text, 200))];
+    const words = [icon(sign), el("span", { class: "who" }, name), el("span", { class: "what" }, oneLine(what, 200)), !isOpen(item, view) && el("span", { class: "muted ellipsis" }, oneLine(text, 200))];
     if (!folds) return [el("div", { class: "row plain" }, ...words)];
     const head = el("div", { class: "row" }, fold(item, view, `${name}: ${what}`, ...words));
-    if (!isOpen(item)) return [head];
+    if (!isOpen(item, view)) return [head];
     return [head, el("div", { class: "body" }, text && textOf(item, view, "text", text), value !== undefined && value !== null && jsonOf(item, view, "value", item.kind === "task_end" ? "Output" : "Data", value))];
   }
 
