@@ -5,6 +5,7 @@
   const { el, icon, oneLine } = PiRun;
   const ROW = 22;
   const SMALL = 4;
+  const PAPER = 600;
   const KINDS = { task: "tasks", turn: "turns", model: "model", tool: "tools" };
 
   PiRun.Timeline = class Timeline {
@@ -134,7 +135,8 @@
       this.#layOut();
       this.space.style.height = `${this.rows * ROW + 4}px`;
       const [a, b] = this.range();
-      const width = this.bars.clientWidth || 800;
+      // On paper the width is not known before it is too late: all stands in parts of this one.
+      const width = this.view.printing ? PAPER : this.bars.clientWidth || 800;
       const scale = width / (b - a);
       const first = this.view.printing ? 0 : Math.floor(this.body.scrollTop / ROW) - 1;
       const last = this.view.printing ? 120 : first + Math.ceil(this.body.clientHeight / ROW) + 2;
@@ -188,11 +190,16 @@
       const chosen = span === this.selected ? " is-selected" : "";
       const many = count > 1 ? " bar-many" : "";
       const bar = el("div", { class: `bar bar-${span.kind}${state}${live}${chosen}${many}` }, count === 1 ? this.#fitting(span, size) : "");
-      bar.style.transform = `translate(${left.toFixed(1)}px, ${top + 2}px)`;
-      bar.style.width = `${size.toFixed(1)}px`;
+      this.#put(bar, left, top + 2);
+      bar.style.width = this.view.printing ? `${((100 * size) / PAPER).toFixed(2)}%` : `${size.toFixed(1)}px`;
       bar.span = span;
       bar.count = count;
       return bar;
+    }
+
+    #put(element, left, top) {
+      if (this.view.printing) element.style.left = `${((100 * left) / PAPER).toFixed(2)}%`;
+      element.style.transform = `translate(${this.view.printing ? 0 : left.toFixed(1)}px, ${top}px)`;
     }
 
     /** A bar's label, where enough of it can be read. */
@@ -210,7 +217,7 @@
         if (mark.at < a || mark.at > b || (left < free && mark.kind !== "parting")) continue;
         free = left + 3;
         const line = el("div", { class: `tl-mark mark-${mark.kind}` });
-        line.style.transform = `translateX(${left.toFixed(1)}px)`;
+        this.#put(line, left, 0);
         line.style.height = `${this.rows * ROW}px`;
         line.mark = mark;
         bars.push(line);
@@ -225,7 +232,7 @@
       for (let at = Math.ceil((a - from) / step); at * step <= b - from && ticks.length < 60; at++) {
         const time = at * step;
         const tick = el("span", {}, this.run.timed ? tickText(time, step) : `event ${Math.round(time)}`);
-        tick.style.transform = `translateX(${(((time + from - a) * width) / (b - a)).toFixed(1)}px)`;
+        this.#put(tick, ((time + from - a) * width) / (b - a), 0);
         ticks.push(tick);
       }
       this.axis.replaceChildren(...ticks);
