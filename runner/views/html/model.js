@@ -359,6 +359,13 @@
       expectation(run, event, at, agent) {
         const item = run.#item(agent, "expectation", at, { event, error: !event.passed });
         run.expectations.push(item);
+        if (item.error) {
+          const tasks = agent.node.children.filter((node) => node.kind === "task" && node.id === event.task_id);
+          for (const task of tasks.slice(-1)) {
+            task.unmet = true;
+            run.changed("node", task);
+          }
+        }
         run.changed("run", null);
       },
 

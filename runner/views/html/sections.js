@@ -157,7 +157,9 @@
   PiRun.stateOf = (node, run) => {
     if (node.status === "skipped") return "skip";
     if (!node.ended) return run.end ? "stopped" : "running";
-    return node.error || (node.status && node.status !== "ok") ? "error" : "ok";
+    // A task may well end as it should though a call in it failed.
+    if (node.kind !== "turn") return node.unmet || (node.status ?? "ok") !== "ok" ? "error" : "ok";
+    return node.error ? "error" : "ok";
   };
 
   function heading(node, sections) {
