@@ -20,14 +20,14 @@
       this.stop = el("button", { type: "button", class: "button button-stop", on: { click: () => this.#act({ type: "abort" }, "Asked the run to stop.") } }, "Stop");
       this.box = el("form", { class: "steer", on: { submit: (event) => this.#steer(event) } }, this.text, this.queue, this.send, this.stop);
       this.form = options.inputs ? this.#inputs(options.inputs) : null;
-      this.element = el("div", { class: "console" }, this.form, this.box, this.told);
-      this.draw();
+      this.element = el("section", { class: "console", "aria-label": "Lead the run" }, this.form, this.box, this.told);
     }
 
     draw() {
       const { run } = this.view;
       const waits = !run.count && this.form !== null;
       if (this.form) this.form.hidden = !waits;
+      this.element.parentElement?.classList.toggle("is-waiting", waits);
       this.box.hidden = waits || Boolean(run.end) || !this.view.onAction;
       this.element.hidden = this.box.hidden && !waits && !this.told.textContent;
     }

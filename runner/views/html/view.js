@@ -49,8 +49,12 @@
       root.classList.add("pi-run");
       root.replaceChildren(el("a", { class: "skip", href: "#main" }, "Skip to the run"), this.head.element, this.main);
       this.console = this.live ? new PiRun.Console(this, options) : null;
-      if (this.console) root.append(this.console.element);
+      if (this.console) {
+        root.append(this.console.element);
+        this.console.draw();
+      }
       PiRun.keys(this);
+      PiRun.measureTop(this.head.element);
       addEventListener("beforeprint", () => this.#print(true));
       addEventListener("afterprint", () => this.#print(false));
       addEventListener("scroll", () => this.#spy(), { passive: true });
@@ -308,6 +312,9 @@
         const box = this.sections.element.getBoundingClientRect();
         const top = this.head.element.offsetHeight + this.bar.offsetHeight + 24;
         if (box.top > innerHeight || box.bottom < 0) return;
+        const focused = document.activeElement?.closest(".section");
+        const place = focused?.node && document.activeElement.getBoundingClientRect();
+        if (place && place.bottom > top && place.top < innerHeight) return this.outline.point(focused.node);
         const under = document.elementFromPoint(Math.min(box.left + 60, innerWidth - 2), Math.max(top, box.top + 4));
         this.outline.point(under?.closest(".section")?.node);
       });
@@ -331,6 +338,13 @@
     for (const text of PiRun.textsOf(item)) if (text.search(pattern) >= 0) return true;
     return false;
   }
+
+  /** Let the style sheet know how high the page's top is, below which other things stick. */
+  PiRun.measureTop = (top) => {
+    const root = document.documentElement;
+    const tell = () => root.style.setProperty("--top", getComputedStyle(top).position === "sticky" ? `${top.offsetHeight}px` : "0px");
+    new ResizeObserver(tell).observe(top);
+  };
 
   /** Buttons for the page as a whole. */
   PiRun.pageTools = () =>
