@@ -6,13 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runner.api.options import Control, OnEvent, OnLine, RunOptions, RunResult
+    from runner.api.options import Ask, Asked, Control, OnEvent, OnLine, RunOptions, RunResult
     from runner.api.prepared import Compiled, Prepared, compile_spec, prepare
     from runner.api.runs import Ready, run, run_spec, run_spec_async
     from runner.api.static import check, explain, tools
     from runner.spec.load import read_data as read_yaml
 
 __all__ = [
+    "Ask",
+    "Asked",
     "Compiled",
     "Control",
     "OnEvent",
@@ -35,7 +37,10 @@ __all__ = [
 # Imported when they are asked for: a check needs nothing of the loop.
 _HOMES = {
     "runner.api.static": ("check", "explain", "tools"),
-    "runner.api.options": ("Control", "OnEvent", "OnLine", "RunOptions", "RunResult"),
+    "runner.api.options": (
+        *("Ask", "Asked", "Control", "OnEvent", "OnLine"),
+        *("RunOptions", "RunResult"),
+    ),
     "runner.api.prepared": ("Compiled", "Prepared", "compile_spec", "prepare"),
     "runner.api.runs": ("Ready", "run", "run_spec", "run_spec_async"),
 }

@@ -19,8 +19,9 @@ from runner.toolkit.outputs import NAME as OUTPUTS
 from runner.toolkit.outputs import Outputs
 
 if TYPE_CHECKING:
+    from runner.api.asking import Person
     from runner.api.mcp import Servers
-    from runner.api.options import Control
+    from runner.api.options import Ask, Control
     from runner.engine.hook import Hook, Hooks
     from runner.engine.plan import Unavailable
     from runner.engine.sub_agent import AgentTool
@@ -45,7 +46,8 @@ class Live:
         workspace: Where programs run and file tools stay.
         redactor: Is told each secret that becomes known; None where nothing is run.
         yes: Whether all that permissions ask is answered with yes.
-        interactive: Whether a person can be asked.
+        interactive: Whether a person can be asked who sits at the terminal.
+        ask: Asks a person who does not.
         read_only: Whether nothing may be changed, whatever a spec says of itself.
     """
 
@@ -57,6 +59,7 @@ class Live:
         *,
         yes: bool = False,
         interactive: bool = False,
+        ask: Ask | None = None,
         read_only: bool = False,
     ) -> None:
         self._environ = environ
@@ -65,6 +68,11 @@ class Live:
         self._yes = yes
         self._terminal: Answer | None = None
         self._interactive = interactive
+        self._person: Person | None = None
+        if ask is not None:
+            from runner.api.asking import Person
+
+            self._person = Person(ask, redactor)
         self._read_only = read_only
         self.outputs = Outputs()
         """Where outputs are kept that are too long for a model."""
@@ -214,14 +222,16 @@ class Live:
         if wanted is None:
             return None
         rules = permission.Rules.read(wanted.allow or (), wanted.ask or (), wanted.deny or ())
+        nobody = permission.unattended(wanted.unattended == "stop")
         if answer is None and self._yes:
             answer = permission.always
+        elif answer is None and self._person is not None:
+            answer = self._person.permission(nobody, _preview)
         elif answer is None and self._interactive:
             # One for all specs of a run, so that they don't ask at the same time.
             redact = self._redactor.text if self._redactor is not None else str
             answer = self._terminal = self._terminal or permission.Terminal(redact, _preview)
-        answer = answer or permission.unattended(wanted.unattended == "stop")
-        return Hook(permission.permission_hook(rules, str(self.workspace), answer))
+        return Hook(permission.permission_hook(rules, str(self.workspace), answer or nobody))
 
     def command_check(self, loaded: Loaded, path: str, argv: Sequence[str], names: Names) -> Check:
         """The check of an expectation that is a program."""
@@ -252,7 +262,9 @@ class Live:
 
     @property
     def ask(self) -> Callable[[str], Awaitable[str]] | None:
-        """Asks who sits at the terminal; None where nobody does."""
+        """Asks a person; None where nobody is there."""
+        if self._person is not None:
+            return self._person.answer
         return self._asked if self._interactive else None
 
     async def _asked(self, question: str) -> str:

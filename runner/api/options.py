@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from runner.error import Status
 
@@ -19,6 +19,27 @@ OnEvent = Callable[[dict[str, Any]], None]
 """Gets each event of a run, as it stands in the log."""
 OnLine = Callable[[str], None]
 """Gets the log's lines, one or more at once, each with its line break."""
+
+
+@dataclass(slots=True, frozen=True)
+class Asked:
+    """What a run asks a person. No text in it has a secret."""
+
+    kind: Literal["permission", "question"]
+    """Whether a call may be run, or what the model asks."""
+    text: str
+    """The question; of a permission what the call would change, where its tool can tell."""
+    tool_name: str | None = None
+    """The tool that needs permission."""
+    tool_call_id: str | None = None
+    """The call that needs it."""
+    arguments: Any = None
+    """What it is called with."""
+
+
+Ask = Callable[[Asked], Awaitable[str | None]]
+"""Puts a question to a person, and gives the answer: to a permission ``allow`` or ``deny``. None
+where nobody gave one. An abort cancels it."""
 
 
 @dataclass(slots=True)
@@ -50,7 +71,9 @@ class RunOptions:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The environment that the run sees."""
     interactive: bool = False
-    """Whether a person can be asked."""
+    """Whether a person can be asked who sits at the terminal."""
+    ask: Ask | None = None
+    """Asks a person who does not."""
 
 
 @dataclass(slots=True)

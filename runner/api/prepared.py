@@ -104,6 +104,7 @@ class Compiled:
             redactor,
             yes=options.yes,
             interactive=options.interactive,
+            ask=options.ask,
         )
         run_id = new_run_id(time.time_ns())
         builder = Builder(live, options.environ, run_id)
