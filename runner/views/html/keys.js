@@ -66,9 +66,9 @@
       ArrowUp: () => step(view, -1),
       "]": () => turn(view, 1),
       "[": () => turn(view, -1),
-      "/": () => view.search.focus(),
-      n: () => view.hit(1),
-      N: () => view.hit(-1),
+      "/": () => view.find.search.focus(),
+      n: () => view.find.hit(1),
+      N: () => view.find.hit(-1),
       e: () => step(view, 1, (item) => item.error),
       E: () => step(view, -1, (item) => item.error),
       a: () => view.unfold(!view.unfolded),
@@ -100,7 +100,7 @@
     const items = [];
     for (const node of PiRun.walk(view.run.root)) {
       if (PiRun.isFolded(node)) continue;
-      for (const item of node.items) if (view.shows(item) && wanted(item)) items.push(item);
+      for (const item of node.items) if (view.find.shows(item) && wanted(item)) items.push(item);
     }
     return items;
   }

@@ -53,7 +53,7 @@
       const walk = (node) => {
         for (const child of node.children) {
           if (child.kind === "between") continue;
-          if (this.view.filtered && !(child.below > 0)) continue;
+          if (this.view.find.filtered && !(child.below > 0)) continue;
           this.rows.push(child);
           if (!child.folded) walk(child);
         }
@@ -73,7 +73,7 @@
         icon(state),
         el("span", { class: "ellipsis" }, oneLine(name, 60)),
         el("span", { class: "space" }),
-        el("span", { class: "muted number" }, this.view.filtered ? `${node.below}` : took),
+        el("span", { class: "muted number" }, this.view.find.filtered ? `${node.below}` : took),
       );
       row.style.top = `${index * ROW}px`;
       row.style.paddingInlineStart = `${4 + (levelOf(node) - 1) * 14}px`;

@@ -85,7 +85,7 @@
     }
 
     #wanted(node) {
-      if (!this.view.filtered) return node.kind !== "between" || node.items.length > 0;
+      if (!this.view.find.filtered) return node.kind !== "between" || node.items.length > 0;
       return node.hits > 0;
     }
 
@@ -125,7 +125,7 @@
     #append(node) {
       if (node.folded) return;
       for (const item of node.items.slice(node.drawn)) {
-        if (this.view.shows(item)) node.list.append(PiRun.drawItem(item, this.view));
+        if (this.view.find.shows(item)) node.list.append(PiRun.drawItem(item, this.view));
       }
       node.drawn = node.items.length;
       node.list.hidden = !node.items.length;

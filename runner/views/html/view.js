@@ -4,14 +4,6 @@
 {
   const { el, icon } = PiRun;
 
-  const FILTERS = [
-    ["user", "User"],
-    ["assistant", "Assistant"],
-    ["tools", "Tools"],
-    ["control", "Hooks and queues"],
-    ["checks", "Checks"],
-  ];
-
   /**
    * Show a run in an element. Options: `name`, `live` (whether more events will come), `parting`
    * (where a replay parted from the log), `onAction(action)` for a live page; see live.js.
@@ -27,10 +19,7 @@
       this.name = options.name;
       this.live = Boolean(options.live);
       this.onAction = options.onAction ?? null;
-      this.groups = new Set();
       this.printing = false;
-      this.pattern = null;
-      this.hits = [];
       this.waiting = new Set();
       this.run = new PiRun.Run({ parting: options.parting ?? null, changed: (what, thing) => this.#changed(what, thing) });
       this.#build(root, options);
@@ -42,10 +31,9 @@
       this.chart = new PiRun.Chart(this);
       this.outline = new PiRun.Outline(this);
       this.head = new PiRun.Head(this, PiRun.pageTools(this));
-      this.bar = this.#toolbar();
-      this.empty = el("p", { class: "nothing muted", hidden: true }, "Nothing here is like that.");
+      this.find = new PiRun.Find(this);
       this.panels = el("div", { class: "panels" }, this.head.notices, this.head.summary, this.timeline.element, this.chart.element);
-      this.main = el("main", { id: "main", tabindex: "-1" }, this.panels, el("div", { class: "columns-two" }, this.outline.element, el("div", { class: "content" }, this.bar, this.empty, this.sections.element)));
+      this.main = el("main", { id: "main", tabindex: "-1" }, this.panels, el("div", { class: "columns-two" }, this.outline.element, el("div", { class: "content" }, this.find.element, this.find.empty, this.sections.element)));
       root.classList.add("pi-run");
       root.replaceChildren(el("a", { class: "skip", href: "#main" }, "Skip to the run"), this.head.element, this.main);
       this.console = this.live ? new PiRun.Console(this, options) : null;
@@ -61,45 +49,6 @@
       this.schedule();
     }
 
-    #toolbar() {
-      this.search = el("input", { type: "search", class: "search", placeholder: "Search  /", "aria-label": "Search in the run", autocomplete: "off", spellcheck: "false", on: { input: () => this.#typed(), keydown: (event) => this.#searchKey(event) } });
-      this.count = el("span", { class: "muted number", role: "status", "aria-live": "polite" });
-      const chips = FILTERS.map(([key, name]) => this.#chip(key, name));
-      this.only = this.#chip("hits", "Hits alone");
-      this.only.hidden = true;
-      this.agentSelect = this.#select("Agent", "all agents");
-      this.toolSelect = this.#select("Tool", "all tools");
-      const outline = el("button", { type: "button", class: "chip outline-button", on: { click: () => document.body.classList.toggle("shows-outline") } }, "Outline");
-      const all = el("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.unfold(!this.unfolded) } }, "Unfold all");
-      this.allButton = all;
-      return el("div", { class: "toolbar", role: "search", "aria-label": "Search and filter" }, outline, this.search, this.only, this.count, el("div", { class: "chips", role: "group", "aria-label": "Show alone" }, ...chips, this.#chip("errors", "Errors")), this.agentSelect, this.toolSelect, el("span", { class: "space" }), all);
-    }
-
-    #chip(key, name) {
-      const flip = () => {
-        if (!this.groups.delete(key)) this.groups.add(key);
-        chip.setAttribute("aria-pressed", String(this.groups.has(key)));
-        this.apply();
-      };
-      const chip = el("button", { type: "button", class: `chip chip-${key}`, "aria-pressed": "false", on: { click: flip } }, name);
-      return chip;
-    }
-
-    #select(name, all) {
-      const select = el("select", { "aria-label": name, hidden: true, on: { change: () => this.apply() } }, el("option", { value: "" }, all));
-      select.known = new Set();
-      return select;
-    }
-
-    #offer(select, value, least) {
-      if (select.known.has(value) || select.known.size > 500) return;
-      select.known.add(value);
-      const option = el("option", {}, PiRun.oneLine(value, 80));
-      option.value = value;
-      select.append(option);
-      select.hidden = select.known.size < least;
-    }
-
     // --- events -----------------------------------------------------------------------------------
 
     add(event) {
@@ -109,6 +58,11 @@
     finish() {
       this.run.finish();
       this.schedule();
+    }
+
+    /** What is looked for, a regular expression, or null. */
+    get pattern() {
+      return this.find.pattern;
     }
 
     notice(text, kind) {
@@ -121,15 +75,14 @@
         else this.sections.add(thing);
         this.outline.stale = true;
       } else if (what === "item") {
-        this.#count(thing);
+        this.find.take(thing);
         this.sections.touch(thing.node);
-        if (thing.kind === "call") this.#offer(this.toolSelect, thing.name, 1);
         if (this.unfolded) thing.open = true;
       } else if (what === "changed" || what === "delta") {
         if (thing.element || what === "changed") this.waiting.add(thing);
         if (what === "changed") this.sections.touch(thing.node);
       } else if (what === "usage") this.sections.touch(thing);
-      else if (what === "agent") this.#offer(this.agentSelect, thing.path, 2);
+      else if (what === "agent") this.find.offerAgent(thing);
       this.schedule();
     }
 
@@ -165,111 +118,9 @@
       if (follows && !this.run.end) scrollTo(0, document.documentElement.scrollHeight);
     }
 
-    // --- search and filter ------------------------------------------------------------------------
-
-    #typed() {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.apply(), 140);
-    }
-
-    #searchKey(event) {
-      if (event.key === "Enter") {
-        event.preventDefault();
-        clearTimeout(this.timer);
-        if (this.query !== this.search.value) this.apply();
-        this.hit(event.shiftKey ? -1 : 1, true);
-      } else if (event.key === "Escape") {
-        this.search.value = "";
-        this.apply();
-        this.main.focus({ preventScroll: true });
-      }
-    }
-
-    get filtered() {
-      const kinds = [...this.groups].some((key) => key !== "hits");
-      return kinds || (this.groups.has("hits") && this.pattern !== null) || this.agentSelect.value !== "" || this.toolSelect.value !== "";
-    }
-
-    /** Whether an item passes the filters. */
-    shows(item) {
-      if (!this.filtered) return true;
-      const { groups } = this;
-      if (this.agentSelect.value && item.agent.path !== this.agentSelect.value) return false;
-      if (this.toolSelect.value && (item.call ?? item).name !== this.toolSelect.value) return false;
-      if (groups.has("errors") && !item.error) return false;
-      if (groups.has("hits") && this.pattern && !item.hit) return false;
-      const kinds = FILTERS.some(([key]) => groups.has(key));
-      return !kinds || groups.has(PiRun.groupOf(item));
-    }
-
-    /** Search and filter anew. */
-    apply() {
-      this.query = this.search.value;
-      const words = this.query.trim();
-      this.pattern = words ? new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "giu") : null;
-      this.only.hidden = !this.pattern;
-      this.hits = [];
-      this.at = -1;
-      let shown = 0;
-      for (const node of PiRun.walk(this.run.root)) {
-        node.hits = 0;
-        node.below = 0;
-        for (const item of node.items) {
-          item.hit = this.pattern !== null && matches(item, this.pattern);
-          if (!this.shows(item)) continue;
-          node.hits += 1;
-          if (item.hit) this.hits.push(item);
-        }
-        shown += node.hits;
-        if (node.hits) for (let one = node; one; one = one.parent) one.below += node.hits;
-      }
-      for (const node of PiRun.walk(this.run.root)) if (node.kind === "task" || node.kind === "agent") node.hits = node.below;
-      this.empty.hidden = !this.filtered || shown > 0;
-      this.outline.stale = true;
-      this.sections.refresh();
-      this.#tellHits();
-      this.schedule();
-    }
-
-    #count(item) {
-      if (!this.filtered && !this.pattern) return;
-      item.hit = this.pattern !== null && matches(item, this.pattern);
-      if (!this.shows(item)) return;
-      item.node.hits = (item.node.hits ?? 0) + 1;
-      for (let one = item.node; one; one = one.parent) {
-        one.below = (one.below ?? 0) + 1;
-        if (one.kind === "task" || one.kind === "agent") {
-          one.hits = one.below;
-          this.sections.touch(one);
-        }
-      }
-      if (item.hit) {
-        this.hits.push(item);
-        this.#tellHits();
-      }
-    }
-
-    #tellHits() {
-      this.count.textContent = this.pattern ? (this.hits.length ? `${this.at + 1 || "–"} of ${PiRun.number(this.hits.length)}` : "no hit") : "";
-    }
-
-    /** Go to the next hit, or the one before. */
-    hit(by, stay = false) {
-      if (!this.hits.length) return;
-      this.at = (this.at + by + this.hits.length + (this.at < 0 && by < 0 ? 1 : 0)) % this.hits.length;
-      this.#tellHits();
-      const item = this.hits[this.at];
-      if (item.kind === "call" || item.kind !== "message") item.open = true;
-      else item.folded = false;
-      if (item.kind === "message") item.full = new Set((item.message.content ?? []).keys());
-      else item.full = new Set(["arguments", "details", "text", "value", "result 0"]);
-      this.open(item, { focus: !stay });
-      item.element?.querySelector("mark")?.scrollIntoView({ block: "center" });
-    }
-
     unfold(open) {
       this.unfolded = open;
-      this.allButton.setAttribute("aria-pressed", String(open));
+      this.find.all.setAttribute("aria-pressed", String(open));
       for (const node of PiRun.walk(this.run.root)) {
         node.folded = false;
         for (const item of node.items) if (item.kind !== "message") item.open = open;
@@ -286,7 +137,7 @@
       if (!thing) return;
       const node = thing.node ?? thing;
       for (let one = thing.node ? node : node.parent; one; one = one.parent) if (one.folded) this.sections.toggle(one, true);
-      if (!node.element || node.element.hidden || (thing.node && !this.shows(thing))) this.clear();
+      if (!node.element || node.element.hidden || (thing.node && !this.find.shows(thing))) this.find.clear();
       if (!node.element) return;
       this.sections.ensure(node);
       if (thing.element) this.redraw(thing);
@@ -297,20 +148,11 @@
       this.outline.point(node);
     }
 
-    /** Take all filters off. */
-    clear() {
-      this.groups.clear();
-      for (const chip of this.bar.querySelectorAll(".chips [aria-pressed], .chip-hits")) chip.setAttribute("aria-pressed", "false");
-      this.agentSelect.value = "";
-      this.toolSelect.value = "";
-      this.apply();
-    }
-
     #spy() {
       cancelAnimationFrame(this.spying);
       this.spying = requestAnimationFrame(() => {
         const box = this.sections.element.getBoundingClientRect();
-        const top = this.head.element.offsetHeight + this.bar.offsetHeight + 24;
+        const top = this.head.element.offsetHeight + this.find.element.offsetHeight + 24;
         if (box.top > innerHeight || box.bottom < 0) return;
         const focused = document.activeElement?.closest(".section");
         const place = focused?.node && document.activeElement.getBoundingClientRect();
@@ -332,11 +174,6 @@
       this.sections.refresh();
       this.draw();
     }
-  }
-
-  function matches(item, pattern) {
-    for (const text of PiRun.textsOf(item)) if (text.search(pattern) >= 0) return true;
-    return false;
   }
 
   /** Let the style sheet know how high the page's top is, below which other things stick. */
