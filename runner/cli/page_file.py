@@ -28,7 +28,7 @@ def hold_writable(path: str, *logs: str) -> None:
                 raise UsageError(f"--html {path}: it is the log; name another file")
 
 
-def write_page(streams: Streams, path: str, pieces: Iterable[str]) -> None:
+def write_page(streams: Streams, path: str, pieces: Iterable[str], *, quiet: bool = False) -> None:
     """Write a page, and tell where it is.
 
     Args:
@@ -36,6 +36,7 @@ def write_page(streams: Streams, path: str, pieces: Iterable[str]) -> None:
         path: The file. What stands there is replaced once the page is whole; a pipe or a device
             gets it as it is made.
         pieces: The page.
+        quiet: Whether its place is not told.
 
     Raises:
         LogError: when it can't be written.
@@ -50,7 +51,8 @@ def write_page(streams: Streams, path: str, pieces: Iterable[str]) -> None:
         _write(os.path.realpath(path), pieces)
     except OSError as error:
         raise LogError(f"{path}: can't be written: {error.strerror or error}") from None
-    streams.say(f"{path}: written")
+    if not quiet:
+        streams.say(f"{path}: written")
 
 
 def _write(path: str, pieces: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from runner.error import UsageError
 
 if TYPE_CHECKING:
     from runner.cli.runs import Wanted
+    from runner.log.parting import Parting
 
 
 @click.command(
@@ -23,6 +24,7 @@ Examples:
   pi-run replay run.jsonl --from-turn 3 --override call_2=other.txt
   pi-run replay run.jsonl --live model --log new.jsonl
   pi-run replay run.jsonl --print --speed 2
+  pi-run replay run.jsonl --spec triage.yaml --html parted.html
 
 \b
 LOG is a path, a run's id or the beginning of one, or `last`.
@@ -58,6 +60,12 @@ tool, 6 the log can't be read.""",
     metavar="PATH",
     help="The new log of a fork or --live model; - prints it, or none.",
 )
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    help="Write a page of the log as well, with the place where the replay parted from it.",
+)
 @click.option("--print", "shows", is_flag=True, help="Show it as it looked, and run nothing.")
 @click.option(
     "--speed",
@@ -82,6 +90,10 @@ def command(streams: Streams, /, log: str, **flags: Any) -> int:
 
     _refuse_what_does_not_fit(flags)
     path = str(find(log))
+    if flags["page"] is not None:
+        from runner.cli.page_file import hold_writable
+
+        hold_writable(flags["page"], path)
     if flags["shows"]:
         from runner.cli.playback import play
 
@@ -104,10 +116,14 @@ def _refuse_what_does_not_fit(flags: dict[str, Any]) -> None:
         runs = ("spec", "real", "on_miss", "from_turn", "overrides", "new_log")
         if any(flags[name] for name in runs):
             raise UsageError("--print runs nothing; leave what it is to run with out")
+        if flags["page"] is not None:
+            raise UsageError("--print shows text; pi-run show LOG --html FILE writes a page")
         if flags["form"] != "text":
             raise UsageError("--print shows text; pi-run show LOG --format json gives the events")
     elif flags["speed"] is not None:
         raise UsageError("--speed is that of --print; add --print")
+    if flags["page"] is not None:
+        _refuse_no_page(flags)
     if flags["from_turn"] is not None and flags["real"]:
         raise UsageError("--from-turn N is all live from turn N on; leave --live out")
     if flags["from_turn"] is None and flags["overrides"]:
@@ -119,6 +135,43 @@ def _refuse_what_does_not_fit(flags: dict[str, Any]) -> None:
         raise UsageError("--on-miss is that of --live model; add --live model")
     if flags["new_log"] and flags["from_turn"] is None and not asks:
         raise UsageError("--log is that of a fork or of --live model; add --from-turn N")
+
+
+def _refuse_no_page(flags: dict[str, Any]) -> None:
+    """Refuse a page where there is none, or where it would be in the way.
+
+    Raises:
+        UsageError: for the first such option.
+    """
+    if flags["from_turn"] is not None:
+        raise UsageError(
+            "--html shows where a replay parted; of a fork's log: pi-run show LOG --html"
+        )
+    if flags["page"] == "-":
+        raise UsageError("--html -: stdout tells how the replay went; name a file")
+
+
+def _page(
+    streams: Streams,
+    path: str,
+    flags: dict[str, Any],
+    parting: Parting | None,
+    prompts: tuple[str, str] | None = None,
+) -> None:
+    """Write a page of the log, and of where a replay parted from it, if that is wanted."""
+    if flags["page"] is None:
+        return
+    from runner.cli.page_file import write_page
+    from runner.log.read import read
+    from runner.views.html import report
+    from runner.views.replay import parting_json
+
+    # What a broken log's end says was told by the replay.
+    events = (event for _, event in read(path))
+    notices = [] if parting else ["a replay of this log came out as recorded"]
+    told = parting_json(parting) | {"prompts": prompts} if parting else None
+    pieces = report(events, notices=notices, parting=told)
+    write_page(streams, flags["page"], pieces, quiet=flags["quiet"])
 
 
 def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
@@ -133,6 +186,7 @@ def _replay(streams: Streams, path: str, flags: dict[str, Any]) -> int:
     for warning in told:
         streams.say(f"pi-run: {warning}")
     parting = result.difference
+    _page(streams, path, flags, parting, result.prompts)
     if flags["form"] == "json":
         streams.line(
             json_text.line(
@@ -188,6 +242,7 @@ def _ask_anew(streams: Streams, path: str, flags: dict[str, Any]) -> int:
         # With --log - stdout has the log's lines and nothing else.
         tell = streams.result if wanted.form == "text" else streams.say
         tell("\n".join([f"{path}:", *parting_lines(work.difference, None)]))
+    _page(streams, path, flags, work.difference)
     if not flags["quiet"]:
         streams.say(asked_line(path, work, result))
     return work.exit_code(result)

@@ -3,8 +3,6 @@
 {
   const { el, put, icon, oneLine, plural } = PiRun;
 
-  const STATUS = { ok: "ok", failed: "failed", error: "error", limit: "limit", denied: "denied", aborted: "aborted" };
-
   PiRun.Head = class Head {
     constructor(view, tools) {
       this.view = view;
@@ -25,7 +23,7 @@
       const start = run.start ?? {};
       const { end } = run;
       const name = oneLine(start.spec?.name ?? this.view.name ?? "run", 80);
-      const status = end ? (STATUS[end.status] ?? oneLine(String(end.status), 20)) : this.view.live ? (run.count ? "running" : "waiting") : "no end";
+      const status = end ? oneLine(String(end.status), 20) : this.view.live ? (run.count ? "running" : "waiting") : "no end";
       const kind = status === "ok" ? "ok" : ["running", "waiting"].includes(status) ? "running" : "error";
       this.title.replaceChildren(el("span", { class: `status status-${kind}` }, icon(kind), status), el("h1", {}, name));
       if (start.plan?.description) this.title.append(el("span", { class: "muted ellipsis" }, oneLine(start.plan.description, 120)));

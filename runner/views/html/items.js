@@ -1,11 +1,10 @@
 // An item as an element: a message, a call, or one line for anything else that happened.
 
 {
-  const { el, put, icon, oneLine, plural } = PiRun;
-  const FEW_LINES = 24;
-  const FEW_CHARACTERS = 2400;
+  const { el, put, icon, oneLine } = PiRun;
+  const { isOpen, fold, textOf, section, jsonOf, facts } = PiRun.parts;
 
-  const ROLES = { user: "User", assistant: "Assistant", tool_result: "Tool result", custom: "Custom" };
+  const ROLES = new Map([["user", "User"], ["assistant", "Assistant"], ["tool_result", "Tool result"], ["custom", "Custom"]]);
 
   /** The class of items that a filter shows or hides together. */
   PiRun.groupOf = (item) => {
@@ -20,7 +19,7 @@
     const kind = item.kind === "message" ? `message role-${PiRun.groupOf(item)}` : item.kind;
     const element = el("li", { class: `item item-${kind}${item.error ? " is-error" : ""}`, tabindex: "-1" });
     item.pieces = new Map();
-    put(element, ...(item.kind === "message" ? message(item, view) : item.kind === "call" ? call(item, view) : line(item, view)));
+    put(element, ...(item.kind === "message" ? message(item, view) : item.kind === "call" ? call(item, view) : PiRun.line(item, view)));
     element.item = item;
     item.element = element;
     return element;
@@ -45,63 +44,6 @@
     view.redraw(item);
   };
 
-  function isOpen(item, view) {
-    if (item.kind === "message") return !item.folded;
-    return item.open ?? Boolean(view?.printing && item.error);
-  }
-
-  function fold(item, view, label, ...children) {
-    return el(
-      "button",
-      { type: "button", class: "fold", "aria-expanded": String(isOpen(item, view)), "aria-label": label, on: { click: () => PiRun.toggleItem(item, view) } },
-      icon("chevron"),
-      ...children,
-    );
-  }
-
-  // --- texts --------------------------------------------------------------------------------------
-
-  function isLong(text) {
-    if (text.length > FEW_CHARACTERS) return true;
-    let lines = 0;
-    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) if (++lines >= FEW_LINES) return true;
-    return false;
-  }
-
-  function beginning(text) {
-    const lines = text.slice(0, FEW_CHARACTERS).split("\n", FEW_LINES);
-    return lines.join("\n");
-  }
-
-  /** A text, of a long one its beginning with a button for the rest. */
-  function textOf(item, view, key, text, kind = "prose") {
-    const value = String(text);
-    const open = item.full?.has(key) || view.printing || !isLong(value);
-    const shown = el("div", { class: `text ${kind}`, dir: "auto" });
-    PiRun.fill(shown, open ? value : beginning(value), view.pattern);
-    if (!isLong(value) || view.printing) return shown;
-    const flip = () => {
-      item.full ??= new Set();
-      if (!item.full.delete(key)) item.full.add(key);
-      view.redraw(item);
-    };
-    const name = open ? "Show less" : `Show all ${plural(value.length, "character")}`;
-    return el("div", { class: open ? "" : "clamped" }, shown, el("button", { type: "button", class: "more", on: { click: flip } }, name));
-  }
-
-  function section(title, ...children) {
-    return el("div", { class: "part" }, el("div", { class: "part-title" }, title), ...children);
-  }
-
-  function jsonOf(item, view, key, title, value) {
-    return section(title, textOf(item, view, key, PiRun.json(value), "code"));
-  }
-
-  function facts(entries) {
-    const kept = entries.filter(([, value]) => value !== undefined && value !== null && value !== "");
-    return el("dl", { class: "facts" }, ...kept.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))]));
-  }
-
   // --- messages -----------------------------------------------------------------------------------
 
   function usageText(usage) {
@@ -111,7 +53,7 @@
 
   function message(item, view) {
     const said = item.message;
-    const name = ROLES[item.role] ?? oneLine(String(item.role ?? "message"), 40);
+    const name = ROLES.get(item.role) ?? oneLine(String(item.role ?? "message"), 40);
     const took = item.asked !== undefined && item.end !== undefined && view.run.timed ? PiRun.duration(item.end - item.asked) : "";
     const head = el(
       "div",
@@ -281,54 +223,4 @@
       return textOf(item, view, `result ${index}`, PiRun.json(block), "code");
     });
   }
-
-  // --- everything else ----------------------------------------------------------------------------
-
-  const LINES = {
-    hook: (e) => ["hook", "Hook", `${e.hook}: ${e.action}${e.on_error ? ` (${e.on_error})` : ""}${e.stop ? ", and stop" : ""}`, e.reason, e.arguments],
-    retry: (e) => ["retry", "Retry", `after attempt ${e.attempt}, in at most ${PiRun.duration(Number(e.delay) || 0)}${e.fallback ? `, with ${e.fallback}` : ""}`, e.error],
-    limit: (e) => ["error", "Limit", `${e.limit} reached`, `${e.value} of ${e.allowed ?? "none"}`],
-    unavailable: (e) => ["error", "Tool", `${e.tool} is not available`, e.reason],
-    resume: (e) => ["resume", "Resumed", `after line ${e.at_seq}`, `it had ended: ${e.reason}`, { kept: e.kept, rerun: e.rerun, unknown: e.unknown, not_started: e.not_started }],
-    expectation: (e) => [e.passed ? "ok" : "error", "Expected", `${e.kind}: ${e.passed ? "met" : "not met"}`, e.detail],
-    task_end: (e) => [e.skipped ? "skip" : e.status === "ok" ? "ok" : "error", "Task", `${e.task_id}: ${e.status}`, e.skipped ?? e.warning, e.output],
-    other: (e) => ["info", "Event", String(e.type), "", e],
-  };
-
-  function queued(item) {
-    const { event, left } = item;
-    const blocks = event.message?.content;
-    const text = Array.isArray(blocks) ? blocks.map((block) => block?.text ?? "").join("") : (event.message?.text ?? "");
-    return ["queued", left ? "Left in queue" : "Queued", `${event.queue}${left ? "" : `, by ${event.source}`}`, text];
-  }
-
-  function line(item, view) {
-    if (item.kind === "parting") return parting(item, view);
-    const [sign, name, what, detail, value] = item.kind === "queued" ? queued(item) : LINES[item.kind](item.event);
-    const text = String(detail ?? "");
-    const folds = text.length > 160 || text.includes("\n") || (value !== undefined && value !== null);
-    const words = [icon(sign), el("span", { class: "who" }, name), el("span", { class: "what" }, oneLine(what, 200)), !isOpen(item, view) && el("span", { class: "muted ellipsis" }, oneLine(text, 200))];
-    if (!folds) return [el("div", { class: "row plain" }, ...words)];
-    const head = el("div", { class: "row" }, fold(item, view, `${name}: ${what}`, ...words));
-    if (!isOpen(item, view)) return [head];
-    return [head, el("div", { class: "body" }, text && textOf(item, view, "text", text), value !== undefined && value !== null && jsonOf(item, view, "value", item.kind === "task_end" ? "Output" : "Data", value))];
-  }
-
-  /** Where a replay parted from the log. */
-  function parting(item, view) {
-    const found = item.parting;
-    const place = `${found.type ?? ""}${found.path ? `.${found.path}` : ""}`;
-    return [
-      el("div", { class: "row plain" }, icon("parting"), el("span", { class: "who" }, "A replay parted here"), el("span", { class: "mono" }, oneLine(place, 200))),
-      el(
-        "div",
-        { class: "body" },
-        found.cause && el("p", {}, "Likely cause: ", String(found.cause)),
-        el("div", { class: "pair" }, jsonOf(item, view, "recorded", "Recorded", found.recorded), jsonOf(item, view, "new", "New", found.new)),
-      ),
-    ];
-  }
-
-  PiRun.facts = facts;
-  PiRun.usageText = usageText;
 }

@@ -16,8 +16,8 @@ from runner.views.html.slim import Event, Slim
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    *("text", "model", "events", "items", "sections", "timeline", "chart", "outline"),
-    *("head", "keys", "find", "view", "live", "diff", "page"),
+    *("text", "model", "events", "parts", "items", "lines", "sections", "lanes", "timeline"),
+    *("chart", "outline", "head", "keys", "find", "view", "live", "compared", "diff", "page"),
 )
 """The page's script, in the order in which its files build on each other."""
 _PIECE = 1 << 19

@@ -22,10 +22,13 @@ const PiRun = {};
   /** A text with each control code shown as a sign; tabs and newlines stay. */
   PiRun.visible = (text) => String(text).replace(HIDDEN, sign);
 
+  /** A text's beginning, no half of a character at its end. */
+  PiRun.cut = (text, limit) => text.slice(0, /[\ud800-\udbff]/.test(text.charAt(limit - 1)) ? limit - 1 : limit);
+
   /** A text as one line of at most `limit` characters. */
   PiRun.oneLine = (text, limit = 160) => {
-    const line = PiRun.visible(String(text).slice(0, 2 * limit).replace(/\s+/g, " ").trim());
-    return line.length <= limit && text.length <= 2 * limit ? line : `${line.slice(0, limit - 1)}…`;
+    const line = PiRun.visible(PiRun.cut(String(text), 2 * limit).replace(/\s+/g, " ").trim());
+    return line.length <= limit && text.length <= 2 * limit ? line : `${PiRun.cut(line, limit - 1)}…`;
   };
 
   /**
@@ -111,4 +114,31 @@ const PiRun = {};
     if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
     return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
   };
+
+  /** Round moments between two, some 90 px apart, each with its text. */
+  PiRun.ticks = (from, until, width, timed) => {
+    const step = stepFor(((until - from) / width) * 90, timed);
+    const ticks = [];
+    for (let at = Math.ceil(from / step); at * step <= until && ticks.length < 60; at++) {
+      ticks.push([at * step, timed ? tickText(at * step, step) : `event ${Math.round(at * step)}`]);
+    }
+    return ticks;
+  };
+
+  /** The next round number of seconds, in minutes and hours from a minute on; or of events. */
+  function stepFor(rough, timed) {
+    const clock = timed ? [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] : [];
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const round = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
+    return rough > 5 ? (clock.find((one) => one >= rough) ?? round) : round;
+  }
+
+  function tickText(time, step) {
+    if (time === 0) return "0";
+    if (step < 1) return time < 1 ? `${Math.round(time * 1e6) / 1e3} ms` : `${Number(time.toFixed(3))} s`;
+    if (time < 60) return `${Math.round(time)} s`;
+    const whole = Math.round(time);
+    const clock = `${Math.floor((whole % 3600) / 60)}:${String(whole % 60).padStart(2, "0")}`;
+    return whole < 3600 ? clock : `${Math.floor(whole / 3600)}:${clock.padStart(5, "0")}`;
+  }
 }

@@ -6,17 +6,15 @@
   const ROW = 22;
   const SMALL = 4;
   const PAPER = 600;
-  const KINDS = { task: "tasks", turn: "turns", model: "model", tool: "tools" };
 
   PiRun.Timeline = class Timeline {
-    /** `label` names the run where there is more than one; `range` shares the time between two. */
+    /** `label` names the run where there is more than one. */
     constructor(view, { label = "Timeline" } = {}) {
       this.view = view;
       this.run = view.run;
       this.begin = 0;
       this.end = 0; // 0: all of it
-      this.lanes = [];
-      this.known = new Map();
+      this.lanes = new PiRun.Lanes(this.run);
       this.selected = null;
       this.#build(label);
     }
@@ -91,49 +89,10 @@
       this.view.schedule();
     }
 
-    // --- lanes ------------------------------------------------------------------------------------
-
-    /** Put new spans into rows: one a kind, but tools and tasks at the same time below each other. */
-    #layOut() {
-      let rows = 0;
-      for (const agent of this.run.agents.values()) {
-        let lane = this.known.get(agent);
-        if (!lane) {
-          lane = { agent, taken: 0, kinds: { task: [], turn: [], model: [], tool: [] } };
-          this.known.set(agent, lane);
-          this.lanes.push(lane);
-        }
-        for (; lane.taken < agent.spans.length; lane.taken++) {
-          const span = agent.spans[lane.taken];
-          const group = lane.kinds[span.kind];
-          let row = group.find((one) => !one.length || (one.at(-1).end ?? Infinity) <= span.at);
-          if (!row) group.push((row = []));
-          row.push(span);
-        }
-        lane.top = rows;
-        rows += 1 + Object.values(lane.kinds).reduce((sum, group) => sum + group.length, 0);
-      }
-      this.rows = rows;
-    }
-
-    *#visibleRows(first, last) {
-      for (const lane of this.lanes) {
-        let at = lane.top;
-        if (at >= first && at <= last) yield { at, lane, name: lane.agent.path, agent: true };
-        at += 1;
-        for (const [kind, group] of Object.entries(lane.kinds)) {
-          for (const [number, spans] of group.entries()) {
-            if (at >= first && at <= last) yield { at, lane, kind, spans, name: number ? "" : KINDS[kind] };
-            at += 1;
-          }
-        }
-      }
-    }
-
     draw() {
       if (this.view.printing) this.end = 0;
-      this.#layOut();
-      this.space.style.height = `${this.rows * ROW + 4}px`;
+      this.lanes.layOut();
+      this.space.style.height = `${this.lanes.count * ROW + 4}px`;
       const [a, b] = this.range();
       // On paper the width is not known before it is too late: all stands in parts of this one.
       const width = this.view.printing ? PAPER : this.bars.clientWidth || 800;
@@ -142,7 +101,7 @@
       const last = this.view.printing ? 120 : first + Math.ceil(this.body.clientHeight / ROW) + 2;
       const names = [];
       const bars = [];
-      for (const row of this.#visibleRows(first, last)) {
+      for (const row of this.lanes.rows(first, last)) {
         const name = el("div", { class: row.agent ? "tl-agent" : "tl-name" }, oneLine(row.name, 40));
         if (row.agent) name.title = PiRun.visible(row.name);
         name.style.top = `${row.at * ROW}px`;
@@ -218,7 +177,7 @@
         free = left + 3;
         const line = el("div", { class: `tl-mark mark-${mark.kind}` });
         this.#put(line, left, 0);
-        line.style.height = `${this.rows * ROW}px`;
+        line.style.height = `${this.lanes.count * ROW}px`;
         line.mark = mark;
         bars.push(line);
       }
@@ -226,15 +185,11 @@
 
     #ticks(a, b, width) {
       const from = this.run.from ?? 0;
-      const rough = ((b - a) / width) * 90;
-      const step = stepFor(rough, this.run.timed);
-      const ticks = [];
-      for (let at = Math.ceil((a - from) / step); at * step <= b - from && ticks.length < 60; at++) {
-        const time = at * step;
-        const tick = el("span", {}, this.run.timed ? tickText(time, step) : `event ${Math.round(time)}`);
+      const ticks = PiRun.ticks(a - from, b - from, width, this.run.timed).map(([time, text]) => {
+        const tick = el("span", {}, text);
         this.#put(tick, ((time + from - a) * width) / (b - a), 0);
-        ticks.push(tick);
-      }
+        return tick;
+      });
       this.axis.replaceChildren(...ticks);
     }
 
@@ -307,7 +262,7 @@
       this.selected = span;
       this.told.textContent = this.#told(span);
       if (this.end && (span.at > this.end || (span.end ?? span.at) < this.begin)) this.#pan(span.at - (this.begin + this.end) / 2);
-      const row = this.#rowOf(span);
+      const row = this.lanes.rowOf(span);
       const top = row * ROW;
       if (top < this.body.scrollTop) this.body.scrollTop = top;
       else if (top + ROW > this.body.scrollTop + this.body.clientHeight) this.body.scrollTop = top + ROW - this.body.clientHeight;
@@ -315,17 +270,12 @@
       this.view.schedule();
     }
 
-    #rowOf(span) {
-      for (const { at, spans } of this.#visibleRows(0, Infinity)) if (spans?.includes(span)) return at;
-      return 0;
-    }
-
     #key(event) {
       const acts = {
-        ArrowRight: () => this.#step(1),
-        ArrowLeft: () => this.#step(-1),
-        ArrowDown: () => this.#jump(1),
-        ArrowUp: () => this.#jump(-1),
+        ArrowRight: () => this.#go(this.lanes.along(this.selected, 1)),
+        ArrowLeft: () => this.#go(this.lanes.along(this.selected, -1)),
+        ArrowDown: () => this.#go(this.lanes.across(this.selected, 1)),
+        ArrowUp: () => this.#go(this.lanes.across(this.selected, -1)),
         Enter: () => this.selected && this.select(this.selected, true),
         "+": () => this.zoom(0.5),
         "=": () => this.zoom(0.5),
@@ -338,24 +288,8 @@
       acts[event.key]();
     }
 
-    #rowsWithSpans() {
-      return [...this.#visibleRows(0, Infinity)].filter((row) => row.spans?.length);
-    }
-
-    #step(by) {
-      const row = this.#rowsWithSpans().find(({ spans }) => spans.includes(this.selected)) ?? this.#rowsWithSpans()[0];
-      if (!row) return;
-      const at = row.spans.indexOf(this.selected);
-      this.select(row.spans[Math.min(Math.max(at < 0 ? 0 : at + by, 0), row.spans.length - 1)]);
-    }
-
-    #jump(by) {
-      const rows = this.#rowsWithSpans();
-      const at = rows.findIndex(({ spans }) => spans.includes(this.selected));
-      const row = rows[Math.min(Math.max(at < 0 ? 0 : at + by, 0), rows.length - 1)];
-      if (!row) return;
-      const when = this.selected?.at ?? row.spans[0].at;
-      this.select(row.spans.reduce((best, one) => (Math.abs(one.at - when) < Math.abs(best.at - when) ? one : best)));
+    #go(span) {
+      if (span) this.select(span);
     }
   };
 
@@ -363,22 +297,5 @@
     if (span.kind === "turn") return size > 56 ? `turn ${span.node.turn}` : String(span.node.turn);
     if (span.kind === "task") return oneLine(span.node.id + (span.node.iteration > 1 ? ` #${span.node.iteration}` : ""), 60);
     return oneLine(span.label ?? "", 60);
-  }
-
-  /** The next round number of seconds, in minutes and hours from a minute on; or of events. */
-  function stepFor(rough, timed) {
-    const clock = timed ? [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] : [];
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const round = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
-    return rough > 5 ? (clock.find((one) => one >= rough) ?? round) : round;
-  }
-
-  function tickText(time, step) {
-    if (time === 0) return "0";
-    if (step < 1) return time < 1 ? `${Math.round(time * 1e6) / 1e3} ms` : `${Number(time.toFixed(3))} s`;
-    if (time < 60) return `${Math.round(time)} s`;
-    const whole = Math.round(time);
-    const clock = `${Math.floor((whole % 3600) / 60)}:${String(whole % 60).padStart(2, "0")}`;
-    return whole < 3600 ? clock : `${Math.floor(whole / 3600)}:${clock.padStart(5, "0")}`;
   }
 }
