@@ -32,6 +32,7 @@ COMMANDS = {
     "chaos": "Run a recorded run again for each point where it can fail.",
     "tools": "List the tools that there are, with their schemas.",
     "mcp": "Serve specs as the tools of an MCP server.",
+    "serve": "Serve specs by HTTP, with a page to watch and lead their runs.",
     "schema": "Print the JSON Schema of specs or of logs.",
     "init": "Write a first spec, a tool and a test that pass as they are.",
 }
