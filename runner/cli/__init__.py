@@ -25,6 +25,7 @@ COMMANDS = {
     "resume": "Go on with a run that was killed, stopped or at a limit.",
     "show": "Tell what happened in a run, from its log.",
     "diff": "Compare two logs.",
+    "export": "Pass a log on to OpenTelemetry, Perfetto or Chrome.",
     "logs": "List the logs of runs.",
     "script": "Make a script for the scripted model of a log.",
     "coverage": "Tell what of a spec no log ever exercised.",

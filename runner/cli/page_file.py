@@ -12,8 +12,13 @@ from runner.cli.streams import Streams
 from runner.error import LogError, UsageError
 
 
-def hold_writable(path: str, *logs: str) -> None:
+def hold_writable(path: str, *logs: str, option: str = "--html") -> None:
     """Hold that a page would overwrite no log that it is made of.
+
+    Args:
+        path: Where it is to go.
+        logs: What it is made of.
+        option: What names the path.
 
     Raises:
         UsageError: where it would, or where it names a folder.
@@ -21,11 +26,11 @@ def hold_writable(path: str, *logs: str) -> None:
     if path == "-":
         return
     if os.path.isdir(path):
-        raise UsageError(f"--html {path}: it is a folder; name a file in it")
+        raise UsageError(f"{option} {path}: it is a folder; name a file in it")
     for log in logs:
         with suppress(OSError):
             if os.path.samefile(path, log):
-                raise UsageError(f"--html {path}: it is the log; name another file")
+                raise UsageError(f"{option} {path}: it is the log; name another file")
 
 
 def write_page(streams: Streams, path: str, pieces: Iterable[str], *, quiet: bool = False) -> None:

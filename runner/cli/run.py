@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from runner.cli.collector import STANDARD, Endpoint
 from runner.cli.command import MAX_RUNS, Command, FiniteRange, spec_options, specs_argument
 from runner.cli.streams import Streams
 from runner.error import UsageError
@@ -68,6 +69,20 @@ Exit codes:
 )
 @click.option("--frozen", is_flag=True, help="Write a log that is the same from run to run.")
 @click.option("--durable", is_flag=True, help="Have the disk confirm what the log says (fsync).")
+@click.option(
+    "--otlp",
+    metavar="[ENDPOINT]",
+    type=Endpoint(),
+    is_flag=False,
+    flag_value=STANDARD,
+    help="Send spans and metrics to a collector, by OTLP over HTTP. Without an address: as "
+    "OTEL_EXPORTER_OTLP_ENDPOINT says, or http://localhost:4318. Needs the extra otel.",
+)
+@click.option(
+    "--otlp-content",
+    is_flag=True,
+    help="Send what was said too: prompts, answers, arguments and results of tools.",
+)
 @click.option("--no-color", is_flag=True, help="Use no colour. NO_COLOR does the same.")
 @click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj
@@ -95,5 +110,7 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
         quiet=flags["quiet"],
         steer=flags["steer"],
         interactive=flags["interactive"],
+        otlp=flags["otlp"],
+        otlp_content=flags["otlp_content"],
     )
     return Runs(streams, wanted).run(find_specs(specs), run_options(**flags))

@@ -44,6 +44,10 @@ class Wanted:
     """A file or FIFO whose lines steer the run."""
     interactive: bool = False
     """Whether who sits at the terminal steers the run."""
+    otlp: str | None = None
+    """Where spans and metrics go, as `runner.cli.collector` has it; None for nowhere."""
+    otlp_content: bool = False
+    """Whether what was said goes there too."""
 
 
 class Work(Protocol):
@@ -100,6 +104,10 @@ class Runs:
         Raises:
             LogError: where the JUnit file can't be written.
         """
+        if self._wanted.otlp is not None:
+            from runner.telemetry.listener import need_opentelemetry
+
+            need_opentelemetry()
         plan = list(self._plan(specs, options))
         self._several = len(plan) > 1
         if code := self._prepare(plan):
@@ -178,8 +186,8 @@ class Runs:
             return await work.run(on_event=on_event, on_line=on_line, control=control)
 
         try:
-            with self._view() as on_event:
-                result = run_in_loop(drive(on_event))
+            with self._telemetry() as traced, self._view() as shown:
+                result = run_in_loop(drive(_both(shown, traced)))
         finally:
             self._interrupts.detach()
             for each in steering:
@@ -199,6 +207,22 @@ class Runs:
             control.on_abort.append(terminal.stop)
             steering.append(terminal)
         return steering
+
+    @contextmanager
+    def _telemetry(self) -> Iterator[api.OnEvent | None]:
+        """What sends spans; its one warning comes when the view is off the screen."""
+        if self._wanted.otlp is None:
+            yield None
+            return
+        from runner.api.export import telling
+        from runner.cli.collector import address
+
+        def warn(text: str) -> None:
+            self._streams.say(f"pi-run: {text}")
+
+        endpoint, content = address(self._wanted.otlp), self._wanted.otlp_content
+        with telling(endpoint, content=content, warn=warn) as on_event:
+            yield on_event
 
     @contextmanager
     def _view(self) -> Iterator[Callable[[dict[str, Any]], None] | None]:
@@ -262,6 +286,18 @@ class Runs:
             except LogError as error:
                 # It is Actions' file and not one that was asked for: no reason to fail.
                 tell(error, self._streams)
+
+
+def _both(one: api.OnEvent | None, other: api.OnEvent | None) -> api.OnEvent | None:
+    """What gives each event to two listeners, of which there may be fewer."""
+    if one is None or other is None:
+        return one or other
+
+    def both(event: dict[str, Any]) -> None:
+        one(event)
+        other(event)
+
+    return both
 
 
 class _LineWriter:
