@@ -152,7 +152,7 @@
     /** A new item, at the end of where its agent is. */
     item(agent, kind, at, more) {
       const node = more.node ?? this.place(agent);
-      const item = { kind, node, agent, at, ...more };
+      const item = { kind, node, index: node.items.length, agent, at, ...more };
       node.items.push(item);
       if (item.error) this.failed(item);
       this.changed("item", item);

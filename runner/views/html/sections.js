@@ -1,10 +1,13 @@
-// The run as a list of sections, one a task, agent or turn. A section's content is built when it
-// comes near the window and let go of when it is far away, so that a page of any length stays light.
+// The run as a list of sections, one a task, agent or turn, its items in chunks. What a section or a
+// chunk has in it is built when that comes near the window and let go of when it is far away, so that
+// a page of any length stays light.
 
 {
   const { el, icon, oneLine, plural } = PiRun;
   const KEPT = 80;
+  const SIZE = 40;
   const NEAR = "900px 0px";
+  const ROW = 62;
 
   const lastBelow = (node) => (node.children.length ? lastBelow(node.children.at(-1)) : node);
 
@@ -13,6 +16,7 @@
       this.view = view;
       this.element = el("div", { class: "sections" });
       this.built = new Set();
+      this.chunks = new Set();
       this.dirty = new Set();
       this.watcher = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: NEAR });
     }
@@ -23,6 +27,7 @@
       element.style.setProperty("--depth", String(Math.min(node.depth, 6)));
       element.node = node;
       node.element = element;
+      node.chunks = [];
       const before = node.parent.children.at(-2);
       const after = before ? lastBelow(before) : node.parent;
       if (after.element) after.element.after(element);
@@ -46,8 +51,9 @@
       this.dirty.clear();
     }
 
-    /** What is shown is chosen anew: build again what is near, and forget what the rest was. */
+    /** What is shown is chosen anew: build again what is in sight, and forget what the rest was. */
     refresh() {
+      if (!this.view.printing) for (const chunk of [...this.chunks].filter(isOutOfSight)) this.#empty(chunk);
       for (const node of PiRun.walk(this.view.run.root)) {
         if (!node.element) continue;
         this.hide(node);
@@ -61,13 +67,17 @@
       node.element.hidden = isFolded(node.parent) || !this.#wanted(node);
     }
 
-    /** Have a node's content in the page. */
-    ensure(node) {
+    /** Have a node's content in the page, and an item's, or that of all its items. */
+    ensure(node, items = []) {
       if (!this.built.has(node)) this.#fill(node);
+      for (const item of items) {
+        const chunk = node.chunks[Math.floor(item.index / SIZE)];
+        if (chunk && !this.chunks.has(chunk)) this.#draw(chunk);
+      }
     }
 
     drawItem(item) {
-      if (!this.built.has(item.node) || !item.element?.isConnected) return;
+      if (!item.element?.isConnected) return;
       const old = item.element;
       const focused = old.contains(document.activeElement);
       const place = focused ? [...old.querySelectorAll("button")].indexOf(document.activeElement) : -1;
@@ -91,53 +101,115 @@
 
     #seen(entries) {
       for (const { isIntersecting, target } of entries) {
-        const node = target.node;
-        if (isIntersecting) this.ensure(node);
-        else if (this.built.size > KEPT && !this.view.printing && !target.contains(document.activeElement)) this.#release(node);
+        const { node, chunk } = target;
+        if (isIntersecting) {
+          if (node) this.ensure(node);
+          else if (!this.chunks.has(chunk)) this.#draw(chunk);
+        } else if (!this.view.printing && !target.contains(document.activeElement)) {
+          if (node && this.built.size > KEPT) this.#release(node);
+          else if (chunk && this.chunks.size > KEPT) this.#empty(chunk);
+        }
       }
     }
 
     #release(node) {
       if (!this.built.delete(node)) return;
       node.height = node.element.offsetHeight || node.height;
+      this.#drop(node);
       node.element.replaceChildren();
-      for (const item of node.items) item.element = null;
       this.#estimate(node);
     }
 
     #estimate(node) {
-      if (this.built.has(node)) return;
-      const items = node.folded ? 0 : node.items.length;
-      node.element.style.minHeight = `${node.height ?? 38 + 62 * items}px`;
+      const items = node.folded ? 0 : this.view.find.filtered ? Math.min(node.hits ?? 0, node.items.length) : node.items.length;
+      node.element.style.minHeight = `${node.height ?? 38 + ROW * items}px`;
     }
 
+    /** Build a section: its heading, and its chunks, of which those stay drawn that were. */
     #fill(node, refocus = false) {
+      const drawn = new Set(node.chunks.filter((chunk) => this.chunks.has(chunk)).map((chunk) => chunk.from));
+      const focused = refocus && node.element.contains(document.activeElement);
+      this.#drop(node);
       this.built.add(node);
       node.element.style.minHeight = "";
-      const focused = refocus && node.element.contains(document.activeElement);
-      node.list = el("ol", { class: "items", hidden: Boolean(node.folded) || !node.items.length });
-      node.drawn = 0;
-      node.element.replaceChildren(...heading(node, this), node.list);
-      this.#append(node);
+      node.element.replaceChildren(...heading(node, this));
+      if (!node.folded) this.#grow(node);
+      for (const chunk of node.chunks) if (drawn.has(chunk.from)) this.#draw(chunk);
       if (focused) node.element.querySelector("button")?.focus({ preventScroll: true });
-    }
-
-    #append(node) {
-      if (node.folded) return;
-      for (const item of node.items.slice(node.drawn)) {
-        if (this.view.find.shows(item)) node.list.append(PiRun.drawItem(item, this.view));
-      }
-      node.drawn = node.items.length;
-      node.list.hidden = !node.items.length;
     }
 
     #update(node) {
       const head = node.element.querySelector(":scope > .heading");
       const [fresh] = heading(node, this);
       if (head && fresh && !head.contains(document.activeElement)) head.replaceWith(fresh);
-      this.#append(node);
+      if (node.folded) return;
+      const last = node.chunks.at(-1);
+      if (last && this.chunks.has(last)) this.#append(last);
+      else if (last) this.#settle(last);
+      this.#grow(node);
+    }
+
+    // --- chunks -----------------------------------------------------------------------------------
+
+    /** Add the chunks that a node's items need. */
+    #grow(node) {
+      for (let from = node.chunks.length * SIZE; from < node.items.length; from += SIZE) {
+        const chunk = { node, from, drawn: from, element: el("ol", { class: "items" }) };
+        chunk.element.chunk = chunk;
+        node.chunks.push(chunk);
+        node.element.append(chunk.element);
+        this.#settle(chunk);
+        this.watcher.observe(chunk.element);
+        // Most sections have one, and are drawn at once.
+        if (!from) this.#draw(chunk);
+      }
+    }
+
+    #items(chunk, from = chunk.from) {
+      return chunk.node.items.slice(from, chunk.from + SIZE).filter((item) => this.view.find.shows(item));
+    }
+
+    #settle(chunk) {
+      const count = this.#items(chunk).length;
+      chunk.element.hidden = !count;
+      chunk.element.style.minHeight = this.chunks.has(chunk) ? "" : `${chunk.height ?? ROW * count}px`;
+    }
+
+    #draw(chunk) {
+      this.chunks.add(chunk);
+      chunk.drawn = chunk.from;
+      this.#append(chunk);
+    }
+
+    #append(chunk) {
+      chunk.element.append(...this.#items(chunk, chunk.drawn).map((item) => PiRun.drawItem(item, this.view)));
+      chunk.drawn = Math.min(chunk.from + SIZE, chunk.node.items.length);
+      this.#settle(chunk);
+    }
+
+    #empty(chunk) {
+      this.chunks.delete(chunk);
+      chunk.height = chunk.element.offsetHeight || chunk.height;
+      chunk.element.replaceChildren();
+      for (const item of chunk.node.items.slice(chunk.from, chunk.from + SIZE)) item.element = null;
+      this.#settle(chunk);
+    }
+
+    /** Forget a node's chunks. */
+    #drop(node) {
+      for (const chunk of node.chunks) {
+        this.chunks.delete(chunk);
+        this.watcher.unobserve(chunk.element);
+      }
+      for (const item of node.items) item.element = null;
+      node.chunks = [];
     }
   };
+
+  function isOutOfSight({ element }) {
+    const { top, bottom } = element.getBoundingClientRect();
+    return bottom < 0 || top > innerHeight;
+  }
 
   function isFolded(node) {
     for (let one = node; one; one = one.parent) if (one.folded) return true;

@@ -139,7 +139,7 @@
       for (let one = thing.node ? node : node.parent; one; one = one.parent) if (one.folded) this.sections.toggle(one, true);
       if (!node.element || node.element.hidden || (thing.node && !this.find.shows(thing))) this.find.clear();
       if (!node.element) return;
-      this.sections.ensure(node);
+      this.sections.ensure(node, thing.node ? [thing] : []);
       if (thing.element) this.redraw(thing);
       const target = thing.node ? thing.element : node.element;
       target?.scrollIntoView({ block: thing.node ? "center" : "start" });
@@ -168,7 +168,7 @@
       let left = 1500;
       for (const node of PiRun.walk(this.run.root)) {
         if (!printing || !node.element || node.element.hidden) continue;
-        this.sections.ensure(node);
+        this.sections.ensure(node, node.items);
         if ((left -= node.items.length) < 0) break;
       }
       this.sections.refresh();
