@@ -58,7 +58,7 @@
     const head = el(
       "div",
       { class: "row" },
-      fold(item, view, `${name}, message ${said.id ?? ""}`, el("span", { class: "who" }, name)),
+      fold(item, view, el("span", { class: "who" }, name)),
       item.role === "assistant" && el("span", { class: "muted model" }, oneLine(said.model ?? "", 60)),
       !item.ended && el("span", { class: "tag tag-live" }, view.run.end || !view.live ? "broken off" : "writing"),
       item.ended && ["error", "aborted", "length"].includes(said.stop_reason) && el("span", { class: "tag tag-error" }, said.stop_reason),
@@ -186,7 +186,7 @@
     const head = el(
       "div",
       { class: "row" },
-      fold(item, view, `Call of ${item.name}, ${state}`, icon(state === "ok" ? "tool" : state), el("span", { class: "name" }, oneLine(item.name, 80)), el("span", { class: "muted mono ellipsis" }, argumentsText(item.arguments))),
+      fold(item, view, icon(state === "ok" ? "tool" : state), el("span", { class: "name" }, oneLine(item.name, 80)), state !== "ok" && el("span", { class: "sr" }, state === "error" ? "failed" : "has not ended"), el("span", { class: "muted mono ellipsis" }, argumentsText(item.arguments))),
       ...item.hooks.map((hook) => el("span", { class: "tag tag-hook" }, `${hook.action}`)),
       item.stopped && el("span", { class: "tag tag-error" }, "stopped"),
       el("span", { class: "muted number" }, took(item, view)),

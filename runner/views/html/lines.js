@@ -33,7 +33,7 @@
     const open = isOpen(item, view);
     const words = [icon(sign), el("span", { class: "who" }, name), el("span", { class: "what" }, oneLine(what, 200)), !open && el("span", { class: "muted ellipsis" }, short)];
     if (!given && text.length <= 160 && !text.includes("\n")) return [el("div", { class: "row plain" }, ...words)];
-    const head = el("div", { class: "row" }, fold(item, view, `${name}: ${what}`, ...words));
+    const head = el("div", { class: "row" }, fold(item, view, ...words));
     if (!open) return [head];
     const title = { task_end: "Output", hook: "New arguments" }[item.kind] ?? "Data";
     return [head, el("div", { class: "body" }, text && textOf(item, view, "text", text), given && jsonOf(item, view, "value", title, value))];

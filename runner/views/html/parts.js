@@ -10,10 +10,10 @@
     return item.open ?? Boolean(view?.printing && item.error);
   }
 
-  function fold(item, view, label, ...children) {
+  function fold(item, view, ...children) {
     return el(
       "button",
-      { type: "button", class: "fold", "aria-expanded": String(isOpen(item, view)), "aria-label": label, on: { click: () => PiRun.toggleItem(item, view) } },
+      { type: "button", class: "fold", "aria-expanded": String(isOpen(item, view)), on: { click: () => PiRun.toggleItem(item, view) } },
       icon("chevron"),
       ...children,
     );

@@ -20,7 +20,7 @@
     }
 
     #build(label) {
-      const button = (name, key, act) => el("button", { type: "button", class: "small", title: `${name} (${key})`, "aria-label": name, on: { click: act } }, key);
+      const button = (name, key, text, act) => el("button", { type: "button", class: "small", title: `${name} (${key})`, "aria-label": name, on: { click: act } }, text);
       this.axis = el("div", { class: "tl-axis" });
       this.names = el("div", { class: "tl-names" });
       this.bars = el("div", { class: "tl-bars" });
@@ -36,7 +36,7 @@
       this.element = el(
         "section",
         { class: "panel timeline", "aria-label": label },
-        el("div", { class: "panel-head" }, el("h2", {}, label), this.legend, el("span", { class: "space" }), el("div", { class: "buttons" }, button("Zoom out", "−", () => this.zoom(2)), button("Zoom in", "+", () => this.zoom(0.5)), button("Show all", "Fit", () => this.fit()))),
+        el("div", { class: "panel-head" }, el("h2", {}, label), this.legend, el("span", { class: "space" }), el("div", { class: "buttons" }, button("Zoom out", "-", "−", () => this.zoom(2)), button("Zoom in", "+", "+", () => this.zoom(0.5)), button("Fit all in", "0", "Fit", () => this.fit()))),
         this.axis,
         this.body,
         this.tip,
