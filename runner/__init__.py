@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from runner.engine.message import Message
     from runner.engine.options import AgentOptions
     from runner.error import LogError, PiRunError, ProviderError, SpecError, UsageError
+    from runner.telemetry.listener import Telemetry
     from runner.toolkit.context import ToolContext
     from runner.toolkit.decorator import tool
     from runner.toolkit.python import from_function
@@ -49,6 +50,7 @@ __all__ = [
     "Retry",
     "RunResult",
     "SpecError",
+    "Telemetry",
     "Tool",
     "ToolContext",
     "ToolResult",
@@ -81,6 +83,7 @@ _HOMES = {
     "Retry": "runner.engine.contract",
     "RunResult": "runner.api",
     "SpecError": "runner.error",
+    "Telemetry": "runner.telemetry.listener",
     "Tool": "runner.engine.contract",
     "ToolContext": "runner.toolkit.context",
     "ToolResult": "runner.engine.contract",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runner.json_text import line
-from runner.telemetry.span import Span
+from runner.telemetry.span import Span, told
 
 HEAD = '{"displayTimeUnit":"ms","traceEvents":[\n'
 TAIL = "\n]}\n"
@@ -51,8 +51,8 @@ class Chrome:
         """It ends; what is known only now joins what was told."""
         process, thread = self._places.pop(span)
         process.threads[thread].remove(span)
-        told, args = self._told.pop(span), _shown(span.attributes)
-        args = {key: value for key, value in args.items() if told.get(key) != value}
+        before = self._told.pop(span)
+        args = {k: v for k, v in _shown(span.attributes).items() if before.get(k) != v}
         for note in span.notes:
             args.setdefault(note.name, []).append(_shown(note.attributes))
         if span.message is not None:
@@ -128,5 +128,5 @@ def _shown(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes as arguments of a slice: a list as the text that it is."""
     return {
         key: ", ".join(map(str, value)) if isinstance(value, list) else value
-        for key, value in attributes.items()
+        for key, value in told(attributes).items()
     }

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.engine.digest import digest_of
-from runner.json_text import line
 from runner.telemetry import names
 from runner.telemetry.asked import Asked
+from runner.telemetry.span import as_json
 
 _ROLES = {"tool_result": "tool"}
 
@@ -34,7 +34,7 @@ class Conversation:
         """Keep a message that is whole."""
         key = message.get("id")
         if isinstance(key, str):
-            self._texts[key] = line(_message(message))
+            self._texts[key] = as_json(_message(message))
 
     def request(self, event: Mapping[str, Any]) -> dict[str, str]:
         """The attributes of what a request sent. A message that a hook made up is in no log."""
@@ -46,7 +46,7 @@ class Conversation:
         found = {names.INPUT_MESSAGES: f"[{','.join(texts)}]"}
         for prompt in self._asked.system_prompts():
             if prompt and digest_of(prompt) == event.get("system_digest"):
-                found[names.SYSTEM_INSTRUCTIONS] = line([{"type": "text", "content": prompt}])
+                found[names.SYSTEM_INSTRUCTIONS] = as_json([{"type": "text", "content": prompt}])
                 break
         return found
 
@@ -55,18 +55,18 @@ def answer(message: Mapping[str, Any]) -> str:
     """An answer as a list of the one message that it is."""
     reason = message.get("stop_reason", "stop")
     finish = names.FINISHES.get(reason, reason)
-    return line([{**_message(message), "finish_reason": finish}])
+    return as_json([{**_message(message), "finish_reason": finish}])
 
 
 def arguments(value: Any) -> str:
     """The arguments of a call."""
-    return value if isinstance(value, str) else line(value)
+    return value if isinstance(value, str) else as_json(value)
 
 
 def result(value: Any) -> str:
     """The result of a call: its parts."""
     blocks = value.get("content") if isinstance(value, Mapping) else None
-    return line(list(_parts(blocks)))
+    return as_json(list(_parts(blocks)))
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

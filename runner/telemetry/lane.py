@@ -12,6 +12,8 @@ from runner.telemetry.content import Conversation
 from runner.telemetry.span import Span
 
 _USAGE = ("input", "output", "cache_read", "cache_write", "reasoning")
+_MOST = 2**60
+"""Tokens; a log that says more says nothing."""
 
 
 class Numbers:
@@ -107,7 +109,9 @@ def tokens(usage: Any) -> dict[str, int]:
     if not isinstance(usage, Mapping):
         return {}
     used = {key: usage.get(key, 0) for key in _USAGE}
-    if not all(isinstance(value, int) for value in used.values()) or not any(used.values()):
+    if not all(isinstance(value, int) and 0 <= value < _MOST for value in used.values()):
+        return {}
+    if not any(used.values()):
         return {}
     found = {
         names.INPUT_TOKENS: used["input"] + used["cache_read"] + used["cache_write"],

@@ -10,7 +10,7 @@ from typing import Any
 from opentelemetry.metrics import Meter
 
 from runner.telemetry import names
-from runner.telemetry.span import Span
+from runner.telemetry.span import Span, told
 
 TOKEN_USAGE = "gen_ai.client.token.usage"
 OPERATION_DURATION = "gen_ai.client.operation.duration"
@@ -72,7 +72,7 @@ class Metrics:
 
 
 def _some(span: Span, known: tuple[str, ...]) -> dict[str, Any]:
-    return {name: span.attributes[name] for name in known if name in span.attributes}
+    return told({name: span.attributes[name] for name in known if name in span.attributes})
 
 
 def _rounded(bounds: list[float]) -> list[float]:

@@ -242,6 +242,9 @@ class Collector:
 
     def _shut_down(self) -> None:
         self.tracer_provider.shutdown()
+        if not self._live:
+            # Without an interval the end of its reader is no reason for it to send.
+            self.meter_provider.force_flush()
         self.meter_provider.shutdown()
         self._quiet.end()
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+from runner.json_text import line
 
 Kind = Literal["agent", "task", "turn", "chat", "tool"]
 
@@ -49,6 +54,41 @@ class Span:
     def seconds(self) -> float:
         """How long it took, once it has ended."""
         return 0.0 if self.end is None else (self.end - self.start) / 1e9
+
+
+def told(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as any receiver can take them, whatever stands in a log."""
+    return {key: told_value(value) for key, value in attributes.items()}
+
+
+def told_value(value: Any) -> Any:
+    """One value: a text that is Unicode, a number that fits 64 bits, or a list of texts."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)[:20]
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return [_text(one) for one in value]
+    return as_json(value)
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON text; a number that JSON has none for, such as 1e999, as Python shows it."""
+    try:
+        return line(value)
+    except ValueError:
+        return json.dumps(value)
+
+
+def _text(value: str) -> str:
+    """A text with each lone surrogate, which no encoding has, replaced."""
+    return (
+        value
+        if value.isascii()
+        else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
 
 
 class Sink(Protocol):

@@ -9,7 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from runner.telemetry import names
-from runner.telemetry.span import Span
+from runner.telemetry.span import Span, told, told_value
 
 _INSIDE = ("scripted", "local")
 """Providers whose models answer in this process, or in a child of it."""
@@ -49,10 +49,10 @@ class Spans:
         # A run that went on after its end has a second span without a parent here.
         links = [trace.Link(self._first)] if self._first and span.parent is None else []
         made = self._tracer.start_span(
-            span.name,
+            told_value(span.name),
             context=parent,
             kind=_kind(span),
-            attributes=span.attributes,
+            attributes=told(span.attributes),
             links=links,
             start_time=span.start,
         )
@@ -67,11 +67,11 @@ class Spans:
         made = self._spans.pop(span, None)
         if made is None:
             return
-        made.set_attributes(span.attributes)
+        made.set_attributes(told(span.attributes))
         for note in span.notes:
-            made.add_event(note.name, note.attributes, note.time)
+            made.add_event(note.name, told(note.attributes), note.time)
         if span.error is not None:
-            made.set_status(Status(StatusCode.ERROR, span.message or span.error))
+            made.set_status(Status(StatusCode.ERROR, told_value(span.message or span.error)))
         made.end(span.end)
 
 

@@ -29,6 +29,10 @@ from runner.telemetry.span import Kind, Note, Sink, Span
 
 Event = Mapping[str, Any]
 MAIN = "main"
+_LATEST = 2**62
+"""Nanoseconds since 1970 that are still told; what is beyond fits no receiver."""
+_LONGEST = 1e9
+"""Seconds that a run may take, for the same reason."""
 
 
 class Trace:
@@ -80,8 +84,9 @@ class Trace:
         t = event.get("t")
         if self._zero is None:
             self._began = self._now = _started(event)
-            self._zero = self._began - _nanoseconds(t or 0.0)
-        if isinstance(t, int | float):
+            first = t if isinstance(t, int | float) and 0 <= t < _LONGEST else 0.0
+            self._zero = self._began - _nanoseconds(first)
+        if isinstance(t, int | float) and 0 <= t < _LONGEST:
             # Never back: a span would end before it began.
             self._now = max(self._now, self._zero + _nanoseconds(t))
 
@@ -136,7 +141,7 @@ class Trace:
         lane = self._lanes.get(path)
         if lane is None:
             above, _, part = path.rpartition("/")
-            parent = self._lane(above or MAIN) if path != MAIN else None
+            parent = self._lanes.get(above) or self._lanes.get(MAIN)
             name = part.partition("#")[0]
             asked = Asked(None) if parent is None else parent.asked.agent_below(name)
             lane = self._lanes[path] = self._new_lane(path, name, asked, parent)
@@ -433,7 +438,7 @@ def _started(event: Event) -> int:
             if started.tzinfo is None:
                 started = started.replace(tzinfo=datetime.UTC)
             since = started - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-            return since // datetime.timedelta(microseconds=1) * 1000
+            return max(0, min(since // datetime.timedelta(microseconds=1) * 1000, _LATEST))
     except (KeyError, TypeError, ValueError):
         pass
     raise UsageError(
