@@ -73,6 +73,13 @@ def file_of(target: str, folder: Path) -> Path | None:
     return (folder / Path(place).expanduser()).resolve() if _is_path(place) else None
 
 
+def loaded_files() -> list[Path]:
+    """The files that were loaded by their path so far, those that they imported included."""
+    names = [name for name in list(sys.modules) if name.startswith(_PREFIX)]
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in names]
+    return [Path(file) for file in files if file is not None]
+
+
 def load_file(path: Path) -> ModuleType:
     """The module of a Python file, which is run now unless it was before in this process.
 

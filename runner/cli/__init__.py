@@ -20,6 +20,8 @@ from runner.error import UsageError, nearest
 COMMANDS = {
     "run": "Run specs. `pi-run SPEC` is short for it.",
     "batch": "Run specs over rows of inputs, many at a time.",
+    "worker": "Do the runs of a database that many workers share.",
+    "runs": "List, cancel, retry and export the runs of a database.",
     "check": "Check specs, without a model call.",
     "replay": "Run a log again, offline, and compare every event; or fork it.",
     "resume": "Go on with a run that was killed, stopped or at a limit.",
@@ -40,6 +42,9 @@ COMMANDS = {
 """Each command with its line in the list. Its module has its name, and in it the function that
 does; it is imported when the command is called."""
 
+_MODULES = {"runs": "stored_runs"}
+"""The modules of commands that have another name."""
+
 _GROUP_OPTIONS = ("--help", "--version")
 
 
@@ -55,7 +60,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         # importlib's module would have to be imported first.
-        module = __import__(f"runner.cli.{cmd_name}", fromlist=["command"])
+        home = _MODULES.get(cmd_name, cmd_name)
+        module = __import__(f"runner.cli.{home}", fromlist=["command"])
         command: click.Command = module.command
         return command
 

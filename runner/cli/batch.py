@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runner.cli.command import MAX_RUNS, Command, FiniteRange, change_options, specs_argument
+from runner.cli.database import database_option, opened
 from runner.cli.interrupts import Interrupts
 from runner.cli.streams import Streams
 from runner.error import UsageError
@@ -48,6 +50,7 @@ Examples:
   pi-run batch triage.yaml --inputs issues.csv -j 16
   pi-run batch triage.yaml --inputs issues.jsonl --repeat 5 --min-pass 0.9 --max-cost 2
   pi-run batch evals/*.yaml --format json --baseline last.json > now.json
+  pi-run batch triage.yaml --inputs issues.csv --database sqlite:///fleet.db --detach
 
 \b
 The same command goes on with a batch that was stopped or killed: what was done is kept.
@@ -88,6 +91,12 @@ Exit codes: 0 all was done and enough passed, else the highest of
     type=FiniteRange(0, 1),
     default=1.0,
     help="How much of the runs of a spec must be good, from 0 to 1 (the default).",
+)
+@database_option(required=False)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Only put the runs into the --database, for its workers to do.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--retry-failed", is_flag=True, help="Do runs again that were done and failed.")
@@ -142,6 +151,7 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
     from runner.fleet import Baseline, Folder, Report, Work, default_name, read_baseline
     from runner.fleet.folder import FOLDER
 
+    _hold_together(flags)
     options = run_options(**{k: v for k, v in flags.items() if k not in _OWN})
     options.interactive = False
     work = Work.of(
@@ -160,6 +170,8 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
     if flags["baseline"] is not None:
         baseline = Baseline(read_baseline(flags["baseline"]), flags["tolerance"])
     _hold_places(flags)
+    if flags["database"] is not None:
+        return _in_database(streams, work, baseline, flags)
     folder = Folder(
         Path(flags["out"] or FOLDER / default_name(work)),
         work,
@@ -181,7 +193,7 @@ _OWN = frozenset(
     (
         *("rows", "at_once", "out", "repeat", "min_pass", "fail_fast", "retry_failed", "shard"),
         *("max_cost", "max_tokens", "form", "junit", "html", "baseline", "tolerance"),
-        *("no_color", "quiet"),
+        *("no_color", "quiet", "database", "detach"),
     )
 )
 """The options that are the batch's, and not its runs'."""
@@ -196,15 +208,76 @@ def _hold_places(flags: dict[str, Any]) -> None:
             hold_junit(path)
 
 
+def _hold_together(flags: dict[str, Any]) -> None:
+    """Refuse options that mean nothing together.
+
+    Raises:
+        UsageError: where there are some.
+    """
+    if flags["database"] is None:
+        if flags["detach"]:
+            raise UsageError("--detach leaves runs to the workers of a --database; name one")
+        return
+    alone = ["out", *(_WATCHING if flags["detach"] else ())]
+    given = ["--" + name.replace("_", "-") for name in alone if flags[name]]
+    if given:
+        why = "with --detach nobody waits for the runs" if flags["detach"] else "logs go there"
+        raise UsageError(f"{', '.join(given)} can't be given with --database: {why}; leave it out")
+
+
+_WATCHING = ("fail_fast", "max_cost", "max_tokens", "junit", "html", "baseline")
+"""The options for who waits until all runs have ended."""
+
+
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def _do(streams: Streams, work: Work, folder: Any, flags: dict[str, Any]) -> tuple[int, str | None]:
-    """Do what is left; gives the exit code, and why it stopped before its end."""
+def _in_database(
+    streams: Streams, work: Work, baseline: Baseline | None, flags: dict[str, Any]
+) -> int:
+    """Have the workers of a database do a batch; without ``--detach`` this process is one."""
+    with opened(flags["database"]) as database:
+        from runner.fleet import BatchOptions, Report, default_name
+        from runner.fleet.database.store import DatabaseBatch, Stored
+        from runner.fleet.database.worker import Worker, WorkerOptions
+
+        say = (lambda _: None) if flags["quiet"] else streams.say
+        worker = Worker(database, WorkerOptions(flags["at_once"], grace=0.0), say)
+
+        def make(options: BatchOptions, told: Any) -> DatabaseBatch:
+            retry = flags["retry_failed"]
+            return DatabaseBatch(work, database, options, worker, retry_failed=retry, told=told)
+
+        if flags["detach"]:
+            new = make(BatchOptions(), None).put()
+            name, known = default_name(work), work.count - new
+            streams.result(f"{name}: {new:,} of {work.count:,} runs put in, {known:,} were there")
+            return 0
+        store = Stored(database, work)
+        code, stopped = _do(streams, work, store, flags, make)
+        report = Report(work, store, database.shown, stopped)
+        if baseline is not None:
+            baseline.hold(report.outcomes())
+            code = max(code, 1 if baseline.worse else 0)
+        _tell(streams, work, report, baseline, flags)
+        return code
+
+
+def _do(
+    streams: Streams,
+    work: Work,
+    folder: Any,
+    flags: dict[str, Any],
+    make: Callable[..., Any] | None = None,
+) -> tuple[int, str | None]:
+    """Do what is left; gives the exit code, and why it stopped before its end.
+
+    ``make`` makes what does it of the options and who is told; by default that is a `Batch`.
+    """
     from runner.fleet import Batch, BatchOptions, Runs
     from runner.thread import run_in_loop
 
-    _allow_open_files(flags["at_once"])
+    allow_open_files(flags["at_once"])
     codes: set[int] = set()
     views: list[PlainProgress] = []
 
@@ -222,7 +295,7 @@ def _do(streams: Streams, work: Work, folder: Any, flags: dict[str, Any]) -> tup
         max_cost=flags["max_cost"],
         max_tokens=flags["max_tokens"],
     )
-    batch = Batch(work, folder, Runs(work), options, told)
+    batch = make(options, told) if make else Batch(work, folder, Runs(work), options, told)
     if not flags["quiet"]:
         if work.doubles:
             streams.say(f"{work.doubles:,} rows say the same as others, and are run once")
@@ -253,7 +326,7 @@ def _code(work: Work, folder: Any, flags: dict[str, Any], codes: set[int]) -> in
     return max(codes) or 1
 
 
-def _allow_open_files(at_once: int) -> None:
+def allow_open_files(at_once: int) -> None:
     """Let the process have a log and some connections open for each run."""
     import resource
 
