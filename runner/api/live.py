@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS = 60.0
 """How long a program may take to judge a result."""
+UNLIMITED = frozenset(("scripted", "local"))
+"""Providers that no server stands behind which could refuse a request."""
 FREE = Price()
 """What a model on this machine costs."""
 NATIVE_OUTPUT = frozenset(("openai", "openai-responses", "anthropic", "google"))
@@ -49,6 +51,7 @@ class Live:
         interactive: Whether a person can be asked who sits at the terminal.
         ask: Asks a person who does not.
         read_only: Whether nothing may be changed, whatever a spec says of itself.
+        paced: Whether all runs of this process that do the same slow down together.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Live:
         interactive: bool = False,
         ask: Ask | None = None,
         read_only: bool = False,
+        paced: bool = False,
     ) -> None:
         self._environ = environ
         self.workspace = workspace
@@ -74,6 +78,7 @@ class Live:
 
             self._person = Person(ask, redactor)
         self._read_only = read_only
+        self._paced = paced
         self.outputs = Outputs()
         """Where outputs are kept that are too long for a model."""
         self._secrets: dict[str, str] = {}
@@ -122,7 +127,25 @@ class Live:
 
         settings = _settings(loaded, path, choice, names)
         key = self._key(loaded, path, choice, settings.base_url)
-        return model_of(choice, settings.id, providers.create(settings), key)
+        provider = self._at_its_rate(choice, settings, providers.create(settings))
+        return model_of(choice, settings.id, provider, key)
+
+    def _at_its_rate(self, choice: ModelChoice, settings: Any, provider: Provider) -> Provider:
+        """What asks a model no faster than it may be asked."""
+        limit = None
+        if choice.rate is None:
+            if not self._paced or choice.provider in UNLIMITED:
+                return provider
+        else:
+            from runner.providers.rate import RateLimit
+
+            limit = RateLimit(choice.rate.requests, choice.rate.tokens, choice.rate.per)
+        from runner import json_text
+        from runner.providers.gate import Gated
+
+        source = json_text.line(to_json(choice.api_key))
+        key = (choice.provider, settings.base_url, settings.id, source)
+        return Gated(provider, key, limit, self)
 
     def _key(
         self, loaded: Loaded, path: str, choice: ModelChoice, base_url: str | None

@@ -74,6 +74,8 @@ class RunOptions:
     """Whether a person can be asked who sits at the terminal."""
     ask: Ask | None = None
     """Asks a person who does not."""
+    paced: bool = False
+    """Whether it is one of many, which slow down together where a model's server refuses some."""
 
 
 @dataclass(slots=True)

@@ -95,4 +95,11 @@ def _spec(loaded: Loaded) -> dict[str, Any]:
     data["name"] = loaded.name
     data.get("log", {}).pop("path", None)
     data.pop("extends", None)
-    return data
+    return without_rates(data)
+
+
+def without_rates(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec as JSON without how fast its models may be asked, which changes nothing of a run."""
+    for model in (spec["model"], *spec["model"].get("fallback", ())):
+        model.pop("rate", None)
+    return spec

@@ -105,6 +105,7 @@ class Compiled:
             yes=options.yes,
             interactive=options.interactive,
             ask=options.ask,
+            paced=options.paced,
         )
         run_id = new_run_id(time.time_ns())
         builder = Builder(live, options.environ, run_id)

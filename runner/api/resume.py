@@ -40,6 +40,8 @@ class ResumeOptions:
     workspace: str | None = None
     durable: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    paced: bool = False
+    """Whether it is one of many, which slow down together where a model's server refuses some."""
 
 
 class Resumption:
@@ -62,7 +64,9 @@ class Resumption:
         environ = {**options.environ, **self.recording.environ()}
         workspace = Path(options.workspace or self.recording.plan.get("workspace") or ".")
         yes = self.recording.answered_yes
-        live = self._live = Live(environ, workspace.resolve(), self._redactor, yes=yes)
+        live = self._live = Live(
+            environ, workspace.resolve(), self._redactor, yes=yes, paced=options.paced
+        )
         live.servers.recorded = self.survey.plan
         edges = Driven(self._drive, self.recording.resolved, live)
         run_id = self.survey.start.get("run_id", "")

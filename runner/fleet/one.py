@@ -39,10 +39,14 @@ class Runs:
 
             options = compiled.options
             going_on = ResumeOptions(
-                workspace=str(compiled.workspace), durable=options.durable, environ=options.environ
+                workspace=str(compiled.workspace),
+                durable=options.durable,
+                environ=options.environ,
+                paced=True,
             )
             return await Resumption(start.log, going_on).run(control=control)
-        given = replace(compiled.options, values=job.inputs, texts={}, log=str(start.log))
+        log = str(start.log)
+        given = replace(compiled.options, values=job.inputs, texts={}, log=log, paced=True)
         return await run(compiled.prepare(given), control=control)
 
     def _outcome(self, job: Job, result: RunResult) -> Outcome:

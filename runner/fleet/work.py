@@ -9,6 +9,7 @@ from typing import Any
 
 from runner import json_text
 from runner.api import Compiled, RunOptions, compile_spec
+from runner.api.plan_json import without_rates
 from runner.error import Fault, LogError, SpecError, UsageError
 from runner.fleet.contract import Job
 from runner.fleet.rows import BadRow, Row, read_rows
@@ -212,7 +213,7 @@ def _compiled(specs: Sequence[str], options: RunOptions) -> list[Compiled]:
 def _digest_of(compiled: Compiled) -> str:
     """Of all that a spec says, and of what changes it; not of how its text is laid out."""
     loaded = compiled.loaded
-    said = [[each.name, to_json(each.spec)] for each in loaded.everything()]
+    said = [[each.name, without_rates(to_json(each.spec))] for each in loaded.everything()]
     return hashlib.sha256(json_text.canonical([said, compiled.options.prompt])).hexdigest()
 
 

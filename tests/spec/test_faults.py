@@ -530,8 +530,16 @@ MODELS = {
     "stand-in": (
         "model: {script: [], fallback: [{provider: openai, id: a, fallback: []}]}",
         "s.yaml:1:58: model.fallback[0].fallback: unknown key; known: provider, id, path, "
-        "base_url, api_key, temperature, max_output_tokens, reasoning, timeout, retry, price, "
-        "cache, options, script",
+        "base_url, api_key, temperature, max_output_tokens, reasoning, timeout, retry, rate, "
+        "price, cache, options, script",
+    ),
+    "rate of nothing": (
+        "model: {script: [], rate: {per: 1}}",
+        "s.yaml:1:27: model.rate: requests or tokens is needed",
+    ),
+    "rate of none": (
+        "model: {script: [], rate: {requests: 0}}",
+        "s.yaml:1:38: model.rate.requests: a number greater than 0 is needed, not the number 0",
     ),
 }
 

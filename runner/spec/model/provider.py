@@ -52,6 +52,19 @@ class Retry(Map):
     """The longest wait between two requests, in seconds."""
 
 
+class Rate(Map):
+    """How fast a model may be asked, by all runs of a process together."""
+
+    any_of: ClassVar = ("requests", "tokens")
+
+    requests: Annotated[float, Min(0, exclusive=True)] | None = None
+    """How many in `per` seconds."""
+    tokens: Annotated[float, Min(0, exclusive=True)] | None = None
+    """How many in `per` seconds, those of prompts, answers and the cache together."""
+    per: Seconds = 60
+    """Seconds."""
+
+
 class Price(Map):
     """What a million tokens cost, in USD."""
 
@@ -141,6 +154,8 @@ class ModelChoice(Map):
     """How long the server is waited for."""
     retry: Retry = field(default_factory=Retry)
     """How often and how patiently it is asked again."""
+    rate: Rate | None = None
+    """How fast it may be asked."""
     price: Price | None = None
     """What a million tokens cost; without it what pi-run knows of the model."""
     cache: Literal["auto", "off"] = "auto"
