@@ -65,8 +65,12 @@ class Access:
     def is_own_page(self, headers: Mapping[str, str]) -> bool:
         """Whether what changes something is asked for by a page of the server's own, or by none."""
         origin = headers.get("origin")
+        site = headers.get("sec-fetch-site")
         if origin is None:
-            return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+            return site in (None, "none", "same-origin")
+        if origin == "null":
+            # So a browser calls a page that sends no referrer, when a form of it is sent.
+            return site == "same-origin"
         try:
             parts = urlsplit(origin)
         except ValueError:

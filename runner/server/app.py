@@ -7,10 +7,11 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from runner.server.access import Access
+from runner.server.answer import json_answer
 from runner.server.body import read_form
 from runner.server.endpoint import Endpoints
 from runner.server.guard import App, Guard
@@ -81,7 +82,7 @@ def _pages(pages: Pages, access: Access) -> list[Route]:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return JSONResponse(error.body, status_code=error.status, headers=error.headers)
+    return json_answer(error.body, error.status, error.headers)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -84,6 +84,20 @@ _ERROR = {
     },
 }
 
+_FRAME = {
+    "type": "object",
+    "description": "One event of the stream.",
+    "properties": {
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "event": {"enum": ["message", "questions"]},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "A line of the log, as schemas/log.schema.json says, or all questions.",
+        },
+    },
+}
+
 _REFUSALS = {
     400: "What was sent is not understood.",
     401: "The token is missing, or another one.",
@@ -210,7 +224,7 @@ def _events() -> _Object:
         "its `seq` as the id and the log's line as data. An event `questions`, which has no id, "
         "tells all that the run asks now. The stream ends with the run.",
         200,
-        {"type": "string"},
+        _FRAME,
         media="text/event-stream",
         refusals=(400, 404, 503),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from runner.server.answer import json_answer
 from runner.server.body import fields, read_object, text_of
 from runner.server.document import document
 from runner.server.hosting import Hosting
@@ -34,8 +35,7 @@ class Endpoints:
         """Each address with what answers it."""
         return [
             Route("/specs", self._specs),
-            Route("/runs", self._start, methods=["POST"]),
-            Route("/runs", self._list),
+            Route("/runs", self._runs, methods=["GET", "POST"]),
             Route("/runs/{id}", self._describe),
             Route("/runs/{id}/events", self._events),
             Route("/runs/{id}/log", self._log),
@@ -47,12 +47,15 @@ class Endpoints:
         ]
 
     async def _specs(self, request: Request) -> Response:
-        return JSONResponse({"specs": [spec.as_json() for spec in self._hosting.specs.values()]})
+        return json_answer({"specs": [spec.as_json() for spec in self._hosting.specs.values()]})
 
     async def _openapi(self, request: Request) -> Response:
-        return JSONResponse(document([spec.request for spec in self._hosting.specs.values()]))
+        return json_answer(document([spec.request for spec in self._hosting.specs.values()]))
 
     # --- runs -------------------------------------------------------------------------------------
+
+    async def _runs(self, request: Request) -> Response:
+        return await (self._start if request.method == "POST" else self._list)(request)
 
     async def _start(self, request: Request) -> Response:
         body = await read_object(request)
@@ -62,16 +65,16 @@ class Endpoints:
             text_of({"prompt": prompt}, "prompt")
         run = self._hosting.start(body["spec"], body.get("inputs", {}), prompt)
         place = {"Location": f"/runs/{run.id}"}
-        return JSONResponse(run.as_json(), status_code=201, headers=place)
+        return json_answer(run.as_json(), 201, place)
 
     async def _list(self, request: Request) -> Response:
         before, limit = _part(request)
         runs = await self._hosting.list(before=before, limit=limit)
         following = {"next": runs[-1]["id"]} if len(runs) == limit else {}
-        return JSONResponse({"runs": runs, **following})
+        return json_answer({"runs": runs, **following})
 
     async def _describe(self, request: Request) -> Response:
-        return JSONResponse(await self._hosting.describe(_id(request)))
+        return json_answer(await self._hosting.describe(_id(request)))
 
     async def _events(self, request: Request) -> Response:
         if request.method == "HEAD":
@@ -123,10 +126,10 @@ def _id(request: Request) -> str:
 
 def _part(request: Request) -> tuple[str, int]:
     """Which part of the list is wanted: before which run, and how much of it."""
-    before = request.query_params.get("before", "")
+    before = request.query_params.get("before")
     limit = request.query_params.get("limit", str(_LISTED))
-    if before and not RUN_ID.fullmatch(before):
+    if before is not None and not RUN_ID.fullmatch(before):
         raise Refusal(422, "invalid_query", "before has to be the id of a run")
     if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= _MOST_LISTED:
         raise Refusal(422, "invalid_query", f"limit has to be a number from 1 to {_MOST_LISTED}")
-    return before, int(limit)
+    return before or "", int(limit)

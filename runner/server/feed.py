@@ -123,7 +123,7 @@ class Reader:
     def _read_file(self) -> bytes:
         try:
             descriptor = os.open(self._feed.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return b""  # a run that could not begin has no log
         try:
             if self._place is None:

@@ -6,6 +6,9 @@ import socket
 
 from runner.error import UsageError
 
+_BACKLOG = 1024
+"""Connections that wait to be taken."""
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes one that is free.
@@ -19,6 +22,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        # From here on who was told the address is answered, if not at once.
+        listening.listen(_BACKLOG)
     except (OSError, UnicodeError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or "it is no host"

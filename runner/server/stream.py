@@ -47,7 +47,7 @@ async def event_stream(hosting: Hosting, run_id: str, last: str | None) -> Respo
     feed, run = await hosting.feed(run_id)
     number = _number_after(last)
     if run is not None and number > feed.count:
-        raise Refusal(400, "no_such_event", f"run {run_id} has no event {number - 1} yet")
+        raise Refusal(404, "no_such_event", f"run {run_id} has no event {number - 1} yet")
     reader = Reader(feed, number)
     if run is None and number and not await reader.read():
         # By this a browser knows that it need not come back.
@@ -109,7 +109,7 @@ async def _frames(feed: Feed, run: HostedRun | None, number: int) -> AsyncIterat
 
 
 def _number_after(last: str | None) -> int:
-    if last is None or last == "":
+    if last is None:
         return 0
     if not (last.isascii() and last.isdecimal() and len(last) < 16):
         raise Refusal(400, "invalid_id", "Last-Event-ID has to be the number of an event")
