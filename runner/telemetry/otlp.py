@@ -12,7 +12,8 @@ import hashlib
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -241,11 +242,14 @@ class Collector:
         return f"{what} could not be sent to {self.endpoint}: {why}"
 
     def _shut_down(self) -> None:
-        self.tracer_provider.shutdown()
+        steps: list[Callable[[], object]] = [self.tracer_provider.shutdown]
         if not self._live:
             # Without an interval the end of its reader is no reason for it to send.
-            self.meter_provider.force_flush()
-        self.meter_provider.shutdown()
+            steps.append(self.meter_provider.force_flush)
+        for step in (*steps, self.meter_provider.shutdown):
+            # Versions of the SDK differ in what they raise; what was not sent is counted here.
+            with suppress(Exception):
+                step()
         self._quiet.end()
 
 
