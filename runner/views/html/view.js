@@ -140,7 +140,7 @@
       if (!node.element || node.element.hidden || (thing.node && !this.find.shows(thing))) this.find.clear();
       if (!node.element) return;
       this.sections.ensure(node, thing.node ? [thing] : []);
-      if (thing.element) this.redraw(thing);
+      if (thing.node) this.redraw(thing);
       const target = thing.node ? thing.element : node.element;
       target?.scrollIntoView({ block: thing.node ? "center" : "start" });
       const place = thing.node ? target : (target.querySelector("button") ?? target);
