@@ -9,6 +9,8 @@
           execute_tool TOOL           from tool_execution_start to tool_execution_end
             invoke_agent NAME         a sub-agent, in a call or in a task, with the same inside
 
+An agent of a program's own, which has no run, is from ``agent_start`` to ``agent_end``.
+
 All times are those of the events, so that the same run gives the same spans, live and later. What
 is held is what is open at the same time, and with content the agents' messages.
 """
@@ -52,6 +54,7 @@ class Trace:
         self._zero: int | None = None
         self._began = self._now = 0
         self._seq = 0
+        self._in_run = False
         self.run_id: str | None = None
         """The run's, once its first event came."""
 
@@ -179,6 +182,7 @@ class Trace:
 
     def on_run_start(self, lane: Lane, event: Event) -> None:
         """The run's own agent begins."""
+        self._in_run = True
         run_id = event.get("run_id")
         self.run_id = run_id if isinstance(run_id, str) else None
         spec = event.get("spec")
@@ -189,6 +193,7 @@ class Trace:
 
     def on_run_resume(self, lane: Lane, event: Event) -> None:
         """It goes on: in the span that it had, or after its end in another."""
+        self._in_run = True
         if "plan" in event:
             lane.asked = Asked(event["plan"])
         reason = str(event.get("reason", ""))
@@ -210,8 +215,8 @@ class Trace:
         self._agent(lane, owner)
 
     def on_agent_end(self, lane: Lane, event: Event) -> None:
-        """A sub-agent rests; the run's own ends with the run."""
-        if lane.above is None or lane.span is None:
+        """A sub-agent rests, or one without a run; the run's own ends with the run."""
+        if lane.span is None or (lane.above is None and self._in_run):
             return
         if event.get("stop_reason") in ("error", "aborted"):
             lane.span.fail(event["stop_reason"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from runner import Telemetry, run_spec
+from runner import Agent, AgentOptions, Telemetry, from_function, model, run_spec
 from runner.api import RunOptions
 
 Event = dict[str, Any]
@@ -493,3 +494,27 @@ def test_a_log_s_odd_values_are_told_as_they_can_be(run: Run) -> None:
     (span,) = [span for span in told.spans if "�" in span.name]
     assert attributes(span)["pi_run.task.iteration"] == "1" + "0" * 19
     assert span.to_json()
+
+
+def test_an_agent_of_one_s_own_is_a_span_each_time_it_is_asked() -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    call = {"name": "add", "arguments": {"a": 2, "b": 3}}
+    script = [{"tool_calls": [call]}, {"text": "five"}, {"text": "welcome"}]
+    told = Told()
+
+    async def ask() -> None:
+        tools = [from_function(add)]
+        agent = Agent(AgentOptions(model=model("scripted", script=script), tools=tools))
+        agent.subscribe(told.tell)
+        await agent.prompt("2 + 3?")
+        await agent.prompt("Thanks.")
+
+    asyncio.run(ask())
+
+    assert told.tree() == {
+        "invoke_agent main": ["ok", "ok"],
+        "invoke_agent main / chat scripted": ["ok", "ok", "ok"],
+        "invoke_agent main / execute_tool add": ["ok"],
+    }
