@@ -150,10 +150,13 @@ class LogRedactor:
         own = isinstance(value, dict) and (
             _is_one(value.get("type"), _OWN_WORDS) or _is_one(value.get("role"), _ROLES)
         )
-        if own and "plan" in value:
-            # First, since its names stand beside it too.
-            value = {**value, "plan": self._plan(value["plan"], 1)}
-        return self._walk(value, 0, not own)
+        if not own or "plan" not in value:
+            return self._walk(value, 0, not own)
+        # First, since its names stand beside it too.
+        plan = self._plan(value["plan"], 1)
+        rest = {**value, "plan": None}
+        shown = self._walk(rest, 0, False)
+        return value if shown is rest and plan is value["plan"] else {**shown, "plan": plan}
 
     def delta(self, key: tuple[str, int], text: str) -> str:
         """What may be shown of a stream of text, now that this piece of it came."""
