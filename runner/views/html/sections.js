@@ -72,7 +72,7 @@
       if (!this.built.has(node)) this.#fill(node);
       for (const item of items) {
         const chunk = node.chunks[Math.floor(item.index / SIZE)];
-        if (chunk && !this.chunks.has(chunk)) this.#draw(chunk);
+        if (chunk) this.#draw(chunk);
       }
     }
 
@@ -104,7 +104,7 @@
         const { node, chunk } = target;
         if (isIntersecting) {
           if (node) this.ensure(node);
-          else if (!this.chunks.has(chunk)) this.#draw(chunk);
+          else this.#draw(chunk);
         } else if (!this.view.printing && !target.contains(document.activeElement)) {
           if (node && this.built.size > KEPT) this.#release(node);
           else if (chunk && this.chunks.size > KEPT) this.#empty(chunk);
@@ -176,6 +176,7 @@
     }
 
     #draw(chunk) {
+      if (this.chunks.has(chunk)) return;
       this.chunks.add(chunk);
       chunk.drawn = chunk.from;
       this.#append(chunk);
