@@ -131,8 +131,9 @@ def telling(
 
     try:
         yield tell
-        telemetry.finish()
     finally:
+        # Of a run that could not be brought to its end, what it had begun is told too.
+        telemetry.finish()
         problem = collector.close()
         for told in (*faults, problem) if problem is not None else faults:
             warn(f"telemetry: {told}")

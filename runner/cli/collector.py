@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -26,6 +25,8 @@ class Endpoint(click.types.StringParamType):
             return STANDARD
         if text.lower() in _NO:
             return None
+        from urllib.parse import urlsplit
+
         try:
             url = urlsplit(text)
             usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
