@@ -38,7 +38,7 @@ name: slow
 model:
   provider: scripted
   script:
-    - {text: "on and on and on and on", deltas: 600, delay: 0.1}
+    - {text: "{{ 'on and ' * 100 }}", deltas: 600, delay: 0.1}
     - {text: "{{ last.text }}: so be it."}
     - {text: "{{ last.text }}: that too."}
 prompt: Go.
