@@ -5,7 +5,6 @@ Source: the Claude API reference, "Messages" and "Prompt caching".
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -16,11 +15,11 @@ from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.claude import can_be_held_to_a_schema, most_output, thinking
 from runner.providers.closed_schema import closed
 from runner.providers.endpoint import endpoint, need_key
+from runner.providers.exchange import exchange
 from runner.providers.history import CallResult, Entry, History, Rules
-from runner.providers.http import post, settle
+from runner.providers.http import post
 from runner.providers.messages_answer import MessagesAnswer
 from runner.providers.settings import ModelSettings
-from runner.providers.tail import more
 from runner.providers.tool_schema import ToolList, object_schema
 
 PUBLIC = "https://api.anthropic.com"
@@ -55,27 +54,12 @@ class Anthropic:
         self._history = History(rules, encode)
         self._tools = ToolList(encode_tool)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`."""
         key = need_key(self._settings, request.api_key)
-        answer = MessagesAnswer(key)
         headers = {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {})
         batches = post(self._url, self._body(request), headers, settings=self._settings, secret=key)
-        async with contextlib.aclosing(batches):
-            async for batch in batches:
-                for name, data in batch:
-                    for event in answer.read(name, data):
-                        yield event
-                if answer.finish or answer.done:
-                    break
-            while not answer.done and (rest := await more(batches)):
-                for name, data in rest:
-                    for event in answer.read(name, data):
-                        yield event
-            if answer.done:
-                await settle(batches)
-        for event in answer.end():
-            yield event
+        return exchange(batches, MessagesAnswer(key))
 
     async def close(self) -> None:
         """See `Provider.close`. The connections belong to the event loop."""

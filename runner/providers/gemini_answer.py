@@ -57,6 +57,8 @@ class GeminiAnswer:
     def __init__(self, secret: str | None = None) -> None:
         self.finish = ""
         """The finish reason, once there is one."""
+        self.done = False
+        """Never: no mark says that nothing follows, and usage may."""
         self._secret = secret
         self._blocks = Blocks()
         self._speaking = ""  # "text" or "thought", while a block of it is open

@@ -5,7 +5,6 @@ Source: the Gemini API reference, "Generating content", and its guide "Function 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from runner.engine.contract import ModelRequest, Provider, StreamEvent, ToolSche
 from runner.engine.message import Block, text_of
 from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.endpoint import endpoint, need_key
+from runner.providers.exchange import exchange
 from runner.providers.gemini import (
     SKIP_SIGNATURE,
     can_call_and_fit_a_schema,
@@ -27,7 +27,6 @@ from runner.providers.gemini_schema import reduced
 from runner.providers.history import CallResult, Entry, History, Rules
 from runner.providers.http import post
 from runner.providers.settings import ModelSettings
-from runner.providers.tail import more
 from runner.providers.tool_schema import ToolList
 
 PUBLIC = "https://generativelanguage.googleapis.com"
@@ -56,26 +55,12 @@ class Google:
         )
         self._tools = ToolList(encode_tool)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`."""
         key = need_key(self._settings, request.api_key)
-        answer = GeminiAnswer(key)
         headers = {"x-goog-api-key": key} if key else {}
         batches = post(self._url, self._body(request), headers, settings=self._settings, secret=key)
-        async with contextlib.aclosing(batches):
-            async for batch in batches:
-                for name, data in batch:
-                    for event in answer.read(name, data):
-                        yield event
-                if answer.finish:
-                    break
-            # No mark says that nothing follows, and usage may.
-            while rest := await more(batches):
-                for name, data in rest:
-                    for event in answer.read(name, data):
-                        yield event
-        for event in answer.end():
-            yield event
+        return exchange(batches, GeminiAnswer(key))
 
     async def close(self) -> None:
         """See `Provider.close`. The connections belong to the event loop."""

@@ -5,7 +5,6 @@ Source: the OpenAI API reference, "Chat Completions".
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
@@ -17,10 +16,10 @@ from runner.providers.blocks import loads
 from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.chat_answer import REASONING_FIELDS, ChatAnswer
 from runner.providers.endpoint import endpoint, need_key
+from runner.providers.exchange import exchange
 from runner.providers.history import CallResult, Entry, History, Rules
-from runner.providers.http import post, settle
+from runner.providers.http import post
 from runner.providers.settings import ModelSettings
-from runner.providers.tail import more
 from runner.providers.think_tags import CLOSING, OPENING
 from runner.providers.tool_schema import ToolList, is_strict, object_schema
 
@@ -47,10 +46,9 @@ class OpenAI:
         self._history = History(Rules(self.name, settings.id, _IDS, longest_id=40), encode)
         self._tools = ToolList(encode_tool)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`."""
         key = need_key(self._settings, request.api_key)
-        answer = ChatAnswer(key)
         batches = post(
             self._url,
             self.body(request),
@@ -58,21 +56,7 @@ class OpenAI:
             settings=self._settings,
             secret=key,
         )
-        async with contextlib.aclosing(batches):
-            async for batch in batches:
-                for name, data in batch:
-                    for event in answer.read(name, data):
-                        yield event
-                if answer.finish or answer.done:
-                    break
-            while not answer.done and (rest := await more(batches)):
-                for name, data in rest:
-                    for event in answer.read(name, data):
-                        yield event
-            if answer.done:
-                await settle(batches)
-        for event in answer.end():
-            yield event
+        return exchange(batches, ChatAnswer(key))
 
     async def close(self) -> None:
         """See `Provider.close`. The connections belong to the event loop."""

@@ -5,7 +5,6 @@ Source: the OpenAI API reference, "Responses"; the guide "Reasoning models".
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -14,8 +13,9 @@ from runner.engine.contract import ModelRequest, Provider, StreamEvent, ToolSche
 from runner.engine.message import Block
 from runner.providers.body import merged, spliced, to_bytes
 from runner.providers.endpoint import endpoint, need_key
+from runner.providers.exchange import exchange
 from runner.providers.history import CallResult, Entry, History, Rules
-from runner.providers.http import post, settle
+from runner.providers.http import post
 from runner.providers.responses_answer import ResponsesAnswer
 from runner.providers.settings import ModelSettings
 from runner.providers.tool_schema import ToolList, is_strict, object_schema
@@ -42,10 +42,9 @@ class OpenAIResponses:
         self._history = History(Rules(self.name, settings.id, _IDS, longest_id=64), encode)
         self._tools = ToolList(encode_tool)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`."""
         key = need_key(self._settings, request.api_key)
-        answer = ResponsesAnswer(key)
         batches = post(
             self._url,
             self.body(request),
@@ -53,18 +52,7 @@ class OpenAIResponses:
             settings=self._settings,
             secret=key,
         )
-        async with contextlib.aclosing(batches):
-            async for batch in batches:
-                for name, data in batch:
-                    for event in answer.read(name, data):
-                        yield event
-                    if answer.done:
-                        break
-                if answer.done:
-                    await settle(batches)
-                    break
-        for event in answer.end():
-            yield event
+        return exchange(batches, ResponsesAnswer(key))
 
     async def close(self) -> None:
         """See `Provider.close`. The connections belong to the event loop."""

@@ -61,6 +61,8 @@ class ResponsesAnswer:
     def __init__(self, secret: str | None = None) -> None:
         self.done = False
         """Whether the terminal event came."""
+        self.finish = ""
+        """Never a reason: the terminal event has it."""
         self._secret = secret
         self._items: dict[int | str, _Item] = {}  # by place and by id
         self._all: list[_Item] = []
@@ -77,9 +79,11 @@ class ResponsesAnswer:
         Raises:
             ProviderError: where it is an error, or no event of this format.
         """
+        events: list[StreamEvent] = []
+        if self.done:
+            return events
         event = self._event(name, data)
         kind = event.get("type")
-        events: list[StreamEvent] = []
         if kind == "response.output_text.delta":
             self._say(self._item(event, "text"), as_text(event.get("delta")), events)
         elif kind == "response.function_call_arguments.delta":
