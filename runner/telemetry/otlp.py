@@ -7,156 +7,28 @@ Importing this imports the SDK.
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 from urllib.parse import urlsplit
 
-import requests
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import (
-    MetricExportResult,
-    MetricsData,
-    PeriodicExportingMetricReader,
-)
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from runner.telemetry import names
-from runner.telemetry.span import Span
+from runner.error import UsageError, describe
+from runner.telemetry.exporters import AtOnce, Counted, Ended, Metrics, RunIds, Session
 
 FLUSH_SECONDS = 3.0
 """How long the end of a run waits for what is not sent yet."""
-BATCH = 128
-"""Spans of an old log that are sent at once."""
 DEFAULT = "http://localhost:4318"
-
-
-class RunIds(IdGenerator):
-    """Ids made of the run's own: what is sent twice, live and from its log, is the same trace."""
-
-    def __init__(self) -> None:
-        self._run = self._span = ""
-
-    def announce(self, span: Span) -> None:
-        """The span that is made next."""
-        self._run = str(span.attributes.get(names.CONVERSATION, ""))
-        self._span = f"{self._run}:{span.seq}"
-
-    def generate_trace_id(self) -> int:
-        """The run's."""
-        return _number(self._run, 16)
-
-    def generate_span_id(self) -> int:
-        """The announced span's."""
-        return _number(self._span, 8)
-
-
-class _Unreachable(Exception):  # noqa: N818 - it says what is the case, for the SDK's own log
-    """The collector can't be talked to, and there is no use in trying it again and again."""
-
-
-class _Session(requests.Session):
-    """Keeps why something could not be sent."""
-
-    problem: str | None = None
-
-    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
-        try:
-            response = self._send(request, **kwargs)
-        except requests.Timeout:
-            self.problem = "it does not answer"
-            raise _Unreachable(self.problem) from None
-        except requests.RequestException as error:
-            self.problem = _reason(error)
-            raise _Unreachable(self.problem) from None
-        if not response.ok:
-            self.problem = f"it answered {response.status_code} {response.reason}"
-        return response
-
-    def _send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
-        try:
-            return super().send(request, **kwargs)
-        except requests.Timeout:
-            raise
-        except requests.ConnectionError:
-            # One that was kept open may have ended meanwhile.
-            return super().send(request, **kwargs)
-
-
-class _Counted(SpanExporter):
-    """An exporter of spans, and how many it sent."""
-
-    def __init__(self, inner: SpanExporter) -> None:
-        self._inner = inner
-        self.sent = 0
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        result = self._inner.export(spans)
-        if result is SpanExportResult.SUCCESS:
-            self.sent += len(spans)
-        return result
-
-    def shutdown(self) -> None:
-        self._inner.shutdown()
-
-
-class _Ended(SpanProcessor):
-    """Counts the spans that ended."""
-
-    count = 0
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self.count += 1
-
-
-class _AtOnce(SpanProcessor):
-    """Sends spans in this thread, many at once: none is lost, and few are held."""
-
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-        self._held: list[ReadableSpan] = []
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self._held.append(span)
-        if len(self._held) >= BATCH:
-            self.force_flush()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        held, self._held = self._held, []
-        return not held or self._exporter.export(held) is SpanExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        self.force_flush()
-        self._exporter.shutdown()
-
-
-class _Metrics(OTLPMetricExporter):
-    """An exporter of metrics: those of an old log at the log's times."""
-
-    failed = False
-    times: tuple[int, int] | None = None
-    """When the run of an old log began and ended, in nanoseconds since 1970."""
-
-    def export(
-        self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **kwargs: Any
-    ) -> MetricExportResult:
-        if self.times is not None:
-            metrics_data = _timed(metrics_data, *self.times)
-        result = super().export(metrics_data, timeout_millis, **kwargs)
-        self.failed = self.failed or result is not MetricExportResult.SUCCESS
-        return result
 
 
 class Collector:
@@ -168,20 +40,32 @@ class Collector:
         live: Whether a run goes on meanwhile, which nothing here may hold up: spans are sent by a
             thread, from a queue that has a bound. Else they are sent as they come.
         environ: The environment.
+
+    Raises:
+        UsageError: where it can't be set up like that.
     """
 
     def __init__(
         self, endpoint: str | None, *, live: bool, environ: Mapping[str, str] = os.environ
     ) -> None:
         self.endpoint = _shown(endpoint or _configured(environ))
-        self._session = _Session()
+        self._session = Session()
         self._ids = RunIds()
         self.announce = self._ids.announce
         self._live = live
         self._quiet = _Quiet()
-        self._ended = _Ended()
-        self._exporter: _Counted | None = None
-        self._metrics: _Metrics | None = None
+        self._ended = Ended()
+        self._exporter: Counted | None = None
+        self._metrics: Metrics | None = None
+        try:
+            self._set_up(endpoint, environ)
+        except Exception as error:
+            self._quiet.end()
+            raise UsageError(
+                f"telemetry can't be set up: {describe(error)}; look at the OTEL_ variables"
+            ) from error
+
+    def _set_up(self, endpoint: str | None, environ: Mapping[str, str]) -> None:
         resource = _resource(environ)
         self.tracer_provider = TracerProvider(
             resource=resource, id_generator=self._ids, shutdown_on_exit=False
@@ -194,8 +78,8 @@ class Collector:
         if environ.get("OTEL_TRACES_EXPORTER") == "none":
             return
         url = None if endpoint is None else f"{endpoint}/v1/traces"
-        self._exporter = _Counted(OTLPSpanExporter(url, session=self._session))
-        sender = BatchSpanProcessor if self._live else _AtOnce
+        self._exporter = Counted(OTLPSpanExporter(url, session=self._session))
+        sender = BatchSpanProcessor if self._live else AtOnce
         self.tracer_provider.add_span_processor(self._ended)
         self.tracer_provider.add_span_processor(sender(self._exporter))
 
@@ -205,7 +89,7 @@ class Collector:
         if environ.get("OTEL_METRICS_EXPORTER") == "none":
             return []
         url = None if endpoint is None else f"{endpoint}/v1/metrics"
-        self._metrics = _Metrics(url, session=self._session)
+        self._metrics = Metrics(url, session=self._session)
         interval = None if self._live else float("inf")
         return [PeriodicExportingMetricReader(self._metrics, interval)]
 
@@ -290,41 +174,6 @@ def _configured(environ: Mapping[str, str]) -> str:
 def _shown(url: str) -> str:
     """An address without what may be secret in it."""
     parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}"
-
-
-def _reason(error: BaseException) -> str:
-    """Why a connection failed, in few words."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.strerror:
-            return seen.strerror.lower()
-        inner = getattr(seen, "reason", None) or (seen.args[0] if seen.args else None)
-        seen = inner if isinstance(inner, BaseException) else seen.__cause__ or seen.__context__
-    return "it can't be reached"
-
-
-def _number(text: str, size: int) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size]) or 1
-
-
-def _timed(data: MetricsData, start: int, end: int) -> MetricsData:
-    """Metrics with all their points at these times."""
-
-    def timed(point: Any) -> Any:
-        return dataclasses.replace(point, start_time_unix_nano=start, time_unix_nano=end)
-
-    def again(value: Any, key: str, change: Any) -> Any:
-        return dataclasses.replace(value, **{key: [change(one) for one in getattr(value, key)]})
-
-    def of_metric(metric: Any) -> Any:
-        return dataclasses.replace(metric, data=again(metric.data, "data_points", timed))
-
-    def of_scope(scope: Any) -> Any:
-        return again(scope, "metrics", of_metric)
-
-    whole: MetricsData = again(
-        data, "resource_metrics", lambda one: again(one, "scope_metrics", of_scope)
-    )
-    return whole
+    if not parts.netloc:
+        return parts.path.rpartition("@")[2]
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -17,24 +17,18 @@ is held is what is open at the same time, and with content the agents' messages.
 
 from __future__ import annotations
 
-import datetime
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runner.error import UsageError
 from runner.telemetry import content, names
 from runner.telemetry.asked import Asked
 from runner.telemetry.content import Conversation
 from runner.telemetry.lane import Lane, tokens
+from runner.telemetry.moment import Moments
 from runner.telemetry.span import Kind, Note, Sink, Span
 
 Event = Mapping[str, Any]
 MAIN = "main"
-_LATEST = 2**62
-"""Nanoseconds since 1970 that are still told; what is beyond fits no receiver."""
-_LONGEST = 1e9
-"""Seconds that a run may take, for the same reason."""
 
 
 class Trace:
@@ -51,8 +45,8 @@ class Trace:
         self._lanes: dict[str, Lane] = {}
         self._open: dict[Span, None] = {}
         self._owned: dict[Span, list[str]] = {}
-        self._zero: int | None = None
-        self._began = self._now = 0
+        self._moments = Moments()
+        self._now = 0
         self._seq = 0
         self._in_run = False
         self.run_id: str | None = None
@@ -65,7 +59,7 @@ class Trace:
             UsageError: at the first, where it has no time.
         """
         handle = _HANDLERS.get(event["type"])
-        self._tick(event)
+        self._now = self._moments.of(event)
         if handle is None:
             return
         self._seq = event.get("seq", self._seq + 1)
@@ -81,22 +75,10 @@ class Trace:
                 span.fail(names.UNFINISHED)
             self._end(span)
 
-    # --- time -------------------------------------------------------------------------------------
-
-    def _tick(self, event: Event) -> None:
-        t = event.get("t")
-        if self._zero is None:
-            self._began = self._now = _started(event)
-            first = t if isinstance(t, int | float) and 0 <= t < _LONGEST else 0.0
-            self._zero = self._began - _nanoseconds(first)
-        if isinstance(t, int | float) and 0 <= t < _LONGEST:
-            # Never back: a span would end before it began.
-            self._now = max(self._now, self._zero + _nanoseconds(t))
-
     @property
     def times(self) -> tuple[int, int]:
         """When the run began and the latest event was, in nanoseconds since 1970."""
-        return self._began, self._now
+        return self._moments.began, self._now
 
     # --- spans ------------------------------------------------------------------------------------
 
@@ -426,32 +408,3 @@ _HANDLERS: dict[str, Callable[[Trace, Lane, Event], None]] = {
     if name.startswith("on_")
 }
 """What is done with each type of event; of deltas, updates and all that is unknown, nothing."""
-
-
-def _started(event: Event) -> int:
-    """When a run's first event was, in nanoseconds since 1970.
-
-    Raises:
-        UsageError: where it has no time.
-    """
-    if event["type"] != "run_start":
-        # A run that goes on, told live: its start is in its log alone.
-        return time.time_ns()
-    try:
-        if isinstance(event.get("t"), int | float):
-            started = datetime.datetime.fromisoformat(event["started_at"])
-            if started.tzinfo is None:
-                started = started.replace(tzinfo=datetime.UTC)
-            since = started - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-            return max(0, min(since // datetime.timedelta(microseconds=1) * 1000, _LATEST))
-    except (KeyError, TypeError, ValueError):
-        pass
-    raise UsageError(
-        "a canonical log has no times, so there is nothing to draw to scale; "
-        "export the log of a run without --frozen"
-    )
-
-
-def _nanoseconds(seconds: float) -> int:
-    """A log's times are of milliseconds."""
-    return round(seconds * 1000) * 1_000_000

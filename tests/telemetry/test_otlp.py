@@ -40,11 +40,14 @@ tools:
 """
 
 
+OUTSIDE = ("TRACEPARENT", "TRACESTATE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of OpenTelemetry, nor a proxy, from outside."""
     for name in os.environ:
-        if name.startswith("OTEL_") or name in ("TRACEPARENT", "TRACESTATE"):
+        if name.startswith("OTEL_") or name in OUTSIDE:
             monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
@@ -205,6 +208,36 @@ def test_a_collector_that_never_answers_holds_a_run_up_no_longer_than_it_may(
 
     (warning,) = warnings
     assert "it did not take them in time" in warning
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "me:pass@nowhere", "to nowhere: this is no address"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1", "connection refused"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://nowhere.invalid", "could not be sent to"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem", "/nowhere.pem"),
+    ],
+)
+def test_a_setting_that_can_t_work_costs_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1")
+    monkeypatch.setenv(name, value)
+    warnings: list[str] = []
+    live(tmp_path, None, warnings)
+
+    (warning,) = warnings
+    assert told in warning
+
+
+def test_a_setting_that_the_sdk_refuses_is_told_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "-1")
+
+    with pytest.raises(UsageError, match=r"telemetry can't be set up: .*OTEL_"):
+        live(tmp_path, "http://127.0.0.1:1", [])
 
 
 def test_what_telling_breaks_on_ends_the_telling_alone(collector: Any) -> None:
