@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import MAX_RUNS, Command, FiniteRange, change_options, specs_argument
+from runner.cli.command import (
+    MAX_RUNS,
+    Command,
+    FiniteRange,
+    change_options,
+    format_option,
+    specs_argument,
+)
 from runner.cli.database import database_option, opened
 from runner.cli.interrupts import Interrupts
 from runner.cli.streams import Streams
@@ -113,12 +120,9 @@ Exit codes: 0 all was done and enough passed, else the highest of
     type=click.IntRange(1),
     help="Stop when the whole batch has used so many tokens.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "jsonl", "csv")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
+@format_option(
+    "jsonl",
+    "csv",
     help="What stdout gets: a summary, one object with it and all runs, or a line for each run.",
 )
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, for any CI.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import Command, spec_options
+from runner.cli.command import Command, format_option, spec_options
 from runner.cli.interrupts import Interrupts
 from runner.cli.streams import Streams
 from runner.error import UsageError
@@ -68,14 +68,7 @@ read.""",
 @click.option("--keep", metavar="DIR", help="Keep the logs of the runs that broke.")
 @click.option("--keep-all", is_flag=True, help="With --keep: those of all others too.")
 @click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@format_option()
 @click.pass_obj
 def command(streams: Streams, /, spec_or_log: str, **flags: Any) -> int:
     """Run a recorded run again for each point where it can fail, and tell what was survived.

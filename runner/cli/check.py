@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from runner.cli.command import Command, spec_options, specs_argument
+from runner.cli.command import Command, format_option, spec_options, specs_argument
 from runner.cli.streams import Streams
 
 
@@ -22,13 +22,8 @@ Exit code 2 if something is wrong; a warning is not.""",
 )
 @specs_argument
 @spec_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "github")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="How faults are printed: lines, a JSON list, or annotations of GitHub Actions.",
+@format_option(
+    "github", help="How faults are printed: lines, a JSON list, or annotations of GitHub Actions."
 )
 @click.option(
     "--explain", is_flag=True, help="Tell in words what each spec will do, in which order."

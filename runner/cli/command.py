@@ -66,6 +66,28 @@ def specs_argument(function: _F) -> _F:
     return click.argument("specs", metavar="SPEC...", nargs=-1, required=True)(function)
 
 
+def format_option(*more: str, help: str = "What stdout gets.") -> Callable[[_F], _F]:
+    """Let a command take the format of its result: text, JSON, or one of `more`."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(("text", "json", *more)),
+        default="text",
+        envvar="PI_RUN_FORMAT",
+        help=help,
+    )
+
+
+def page_option(function: _F) -> _F:
+    """Let a command write what it tells as a page."""
+    return click.option(
+        "--html",
+        "page",
+        metavar="FILE",
+        help="Write one page of HTML that needs nothing else; - is stdout.",
+    )(function)
+
+
 _INPUTS = click.option(
     "--inputs", metavar="FILE", help="Take inputs from a map in a JSON or YAML file."
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runner.cli.command import Command, FiniteRange
+from runner.cli.command import Command, FiniteRange, format_option
 from runner.cli.streams import Streams
 
 # As of `runner.api.coverage_items.KINDS`, which a help need not import.
@@ -40,14 +40,7 @@ Exit codes: 0 enough, 1 less than --fail-under, 2 wrong usage, spec or a log of 
     multiple=True,
     help="Leave out a kind, such as limits that no test is to reach.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "github")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="A table, a JSON object, or annotations of GitHub Actions.",
-)
+@format_option("github", help="A table, a JSON object, or annotations of GitHub Actions.")
 @click.pass_obj
 def command(
     streams: Streams,

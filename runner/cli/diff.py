@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runner.cli.command import Command, Line
+from runner.cli.command import Command, Line, format_option, page_option
 from runner.cli.streams import Streams
 
 if TYPE_CHECKING:
@@ -38,20 +38,8 @@ Exit codes: 0 the same, 1 they differ, 6 a log can't be read.""",
     help="Leave this place out, and all below it: run_end.usage, or .usage for all events; "
     "* stands for any one key or index.",
 )
-@click.option(
-    "--html",
-    "page",
-    metavar="FILE",
-    help="Write one page of HTML that needs nothing else; - is stdout.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@page_option
+@format_option()
 @click.pass_obj
 def command(
     streams: Streams,

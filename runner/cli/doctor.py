@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import MAX_RUNS, Command, spec_options
+from runner.cli.command import MAX_RUNS, Command, format_option, spec_options
 from runner.cli.streams import Streams
 
 if TYPE_CHECKING:
@@ -43,14 +43,7 @@ where the runs are the same, that of the run.""",
     help="How many runs are compared.",
 )
 @click.option("--no-run", is_flag=True, help="Look for keys, programs and servers only.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@format_option()
 @click.pass_obj
 def command(
     streams: Streams, /, spec: str, runs: int, no_run: bool, form: str, **given: Any
@@ -72,13 +65,12 @@ def command(
 def _examine(
     streams: Streams, spec: str, options: RunOptions, runs: int, form: str, needed: list[Need]
 ) -> int:
-    import tempfile
-
     from runner.cli.interrupts import Interrupts
+    from runner.guardian import temporary_folder
 
     sources: list[Source] = []
     codes: list[int] = []
-    with tempfile.TemporaryDirectory(prefix="pi-run-doctor-") as folder, Interrupts() as interrupts:
+    with temporary_folder("pi-run-doctor-") as folder, Interrupts() as interrupts:
         first = Path(folder, "1.jsonl")
         for number in range(1, runs + 1):
             log = Path(folder, f"{number}.jsonl")

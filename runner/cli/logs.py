@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runner.cli.command import Command
+from runner.cli.command import Command, format_option
 from runner.cli.streams import Streams
 
 
@@ -16,14 +16,7 @@ Examples:
   pi-run logs --incomplete""",
 )
 @click.option("--incomplete", is_flag=True, help="Only those of runs that did not end.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="A table, or a JSON list.",
-)
+@format_option(help="A table, or a JSON list.")
 @click.pass_obj
 def command(streams: Streams, /, incomplete: bool, form: str) -> int:
     """List the logs below .pi-run, the oldest first."""

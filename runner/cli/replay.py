@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import Command
+from runner.cli.command import Command, format_option
 from runner.cli.streams import Streams
 from runner.error import UsageError
 
@@ -73,14 +73,7 @@ tool, 6 the log can't be read.""",
     type=click.FloatRange(0),
     help="With --print: in its own time, N times as fast. By default at once.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@format_option()
 @click.option("--no-color", is_flag=True, help="Use no colour. NO_COLOR does the same.")
 @click.option("--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj

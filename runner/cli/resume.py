@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runner.cli.command import Command, Line
+from runner.cli.command import Command, Line, format_option
 from runner.cli.streams import Streams
 
 
@@ -40,14 +40,7 @@ LOG is a path, a run's id or the beginning of one, or `last`.""",
 @click.option(
     "--accept-spec-change", is_flag=True, help="Go on by the spec as it is now, if it has changed."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "jsonl")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@format_option("jsonl")
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--durable", is_flag=True, help="Have the disk confirm what the log says (fsync).")
 @click.option("--env-file", metavar="FILE", help="Read NAME=value lines.")

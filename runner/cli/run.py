@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from runner.cli.collector import STANDARD, Endpoint
-from runner.cli.command import MAX_RUNS, Command, FiniteRange, spec_options, specs_argument
+from runner.cli.command import (
+    MAX_RUNS,
+    Command,
+    FiniteRange,
+    format_option,
+    spec_options,
+    specs_argument,
+)
 from runner.cli.streams import Streams
 from runner.error import UsageError
 
@@ -36,12 +43,8 @@ Exit codes:
     help="Where the log goes; - prints its lines in place of the result, none keeps none. "
     "By default .pi-run/logs/NAME-RUNID.jsonl. Of several runs each gets its number.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "jsonl")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
+@format_option(
+    "jsonl",
     help="What stdout gets: the final text, an object that sums up the run, or the log's lines.",
 )
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, for any CI.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import Command
+from runner.cli.command import Command, format_option, page_option
 from runner.cli.streams import Streams
 from runner.error import UsageError
 
@@ -40,20 +40,8 @@ With --format json: a list of events; with --context an object.""",
     metavar="N|A..B",
     help="What the model really read in a turn, or what changed in it between two.",
 )
-@click.option(
-    "--html",
-    "page",
-    metavar="FILE",
-    help="Write one page of HTML that needs nothing else; - is stdout.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@page_option
+@format_option()
 @click.pass_obj
 def command(
     streams: Streams,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runner.cli.command import Command
+from runner.cli.command import Command, format_option
 from runner.cli.database import database_option, opened
 from runner.cli.streams import Streams
 from runner.error import LogError, UsageError
@@ -54,14 +54,7 @@ _BATCH = click.option("--batch", metavar="NAME", help="All runs of a batch.")
     show_default=True,
     help="How many at most, the last first.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "jsonl")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@format_option("jsonl")
 @click.pass_obj
 def list_(
     streams: Streams,
@@ -96,14 +89,7 @@ def list_(
 @command.command("show", cls=Command, epilog="Example:\n  pi-run runs show 3f2a")
 @click.argument("name", metavar="ID")
 @database_option(required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="What stdout gets.",
-)
+@format_option()
 @click.pass_obj
 def show(streams: Streams, /, name: str, database: str, form: str) -> int:
     """Show what a run is to do, where it is, and what came of it."""

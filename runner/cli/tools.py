@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import Command, spec_options
+from runner.cli.command import Command, format_option, spec_options
 from runner.cli.streams import Streams
 from runner.error import UsageError
 
@@ -39,13 +39,8 @@ Exit codes of a call:
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--yes", is_flag=True, help="Answer every question of a permission with yes.")
 @click.option("--read-only", is_flag=True, help="Refuse tools that may change something.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json")),
-    default="text",
-    envvar="PI_RUN_FORMAT",
-    help="A table, or a JSON list with each tool's schema; of a call, its text or all of it.",
+@format_option(
+    help="A table, or a JSON list with each tool's schema; of a call, its text or all of it."
 )
 @click.pass_obj
 def command(
