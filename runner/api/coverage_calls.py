@@ -15,7 +15,8 @@ from typing import Any
 
 from runner.api.coverage_items import APPLIED, ASKED, FALSE, RAN, TRUE, Json, hook_of
 from runner.engine.message import text_of
-from runner.engine.tool_call import CUT, ENDING, SKIPPED, UNFIT, not_run
+from runner.engine.tool_calls import CUT
+from runner.engine.tool_outcome import ENDING, SKIPPED, UNFIT, not_run
 
 Hit = Callable[[str, str], None]
 """Takes the PATH of an item, and a part of it that was exercised."""

@@ -14,7 +14,7 @@ from runner.engine.model_call import call_model
 from runner.engine.options import Ending, limit_ending
 from runner.engine.queue import MessageQueue
 from runner.engine.session import Session, current
-from runner.engine.tool_call import run_tool_calls
+from runner.engine.tool_calls import run_tool_calls
 from runner.error import PiRunError, describe
 
 

@@ -1,14 +1,12 @@
-"""The tool calls of a turn: seven steps for each, in parallel or one after the other."""
+"""A tool call: its seven steps."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, cast
 
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
@@ -16,94 +14,32 @@ from runner.engine.event import Event, Result
 from runner.engine.hook import HookStopped
 from runner.engine.hook_call import call_hook, hook_failed
 from runner.engine.message import (
-    AssistantMessage,
     ToolCallBlock,
-    check_content,
-    text_block,
-    tool_calls_of,
 )
 from runner.engine.options import Ending
 from runner.engine.session import Session, agents_below
-from runner.engine.work import outlast
-from runner.error import describe, text_of
+from runner.engine.tool_outcome import (
+    ENDING,
+    SKIPPED,
+    UNFIT,
+    check_result,
+    failed,
+    not_run,
+    outcome,
+)
+from runner.error import describe
 from runner.json_text import canonical, line
 
-CUT = "Not run: the answer was cut at its length limit before it was whole. Make a shorter call."
-SKIPPED = "Skipped: a new message came before this call was begun. Read it before you go on."
-ENDING = "Not run: the run ends."
-UNFIT = "The arguments don't fit, and the tool was not run:"
-"""Begins the result of a call whose arguments its tool refused; a line for each reason follows."""
 _BEFORE = ("block", "reason", "arguments", "stop", "allow")
 _AFTER = ("content", "details", "is_error", "terminate")
 
 
-@dataclass(slots=True)
-class Batch:
-    """What the calls of a turn came to."""
+class Call:
+    """One tool call on its way.
 
-    calls: int
-    terminate: bool
-    """Whether every result says that the model need not be asked again."""
-
-
-async def run_tool_calls(session: Session, answer: AssistantMessage) -> Batch:
-    """Run the calls of an answer. Each gets its start, its end and its result message.
-
-    Never raises for what a tool or a hook does: where that ends the run, ``session.stopping`` or
-    the session's cancellation says so.
+    Its methods never raise for what a tool or a hook does: where that ends the run,
+    ``session.stopping`` or the session's cancellation says so.
     """
-    calls = [_Call(session, block) for block in tool_calls_of(answer)]
-    session.pending_calls = {call.id for call in calls}
-    if answer["stop_reason"] == "length":
-        for call in calls:
-            call.start()
-            await call.go(_error(CUT))
-            call.tell_result()
-    elif _sequential(session, calls):
-        for call in calls:
-            await call.go(await call.prepare())
-            call.tell_result()
-    else:
-        await _run_parallel(session, calls)
-        for call in calls:
-            call.tell_result()
-    session.pending_calls = set()
-    await session.settle()
-    return Batch(len(calls), bool(calls) and all(call.result.terminate for call in calls))
-
-
-def _sequential(session: Session, calls: Sequence[_Call]) -> bool:
-    if session.options.tool_execution == "sequential" or len(calls) < 2:
-        return True
-    return any(call.tool is not None and call.tool.execution == "sequential" for call in calls)
-
-
-async def _run_parallel(session: Session, calls: Sequence[_Call]) -> None:
-    """Prepare the calls in order, run them at once, finish each as it is done."""
-    ready: deque[_Call] = deque()
-    for call in calls:
-        refused = await call.prepare()
-        if refused is None:
-            ready.append(call)
-        else:
-            await call.go(refused)
-
-    async def work() -> None:
-        while ready:
-            await ready.popleft().go()
-
-    at_once = min(len(ready), session.options.max_parallel_tools)
-    workers = asyncio.gather(*(work() for _ in range(at_once)), return_exceptions=True)
-    await outlast(workers, session.cancelled)
-    # Some are left where the workers were cancelled before they had begun.
-    await work()
-    for outcome in workers.result():
-        if isinstance(outcome, Exception):
-            raise outcome
-
-
-class _Call:
-    """One tool call on its way."""
 
     def __init__(self, session: Session, block: ToolCallBlock) -> None:
         self.session = session
@@ -154,28 +90,28 @@ class _Call:
         session = self.session
         if session.cancellation.cancelled:
             self._stopped = session.cancellation.reason
-            return _error(not_run(self._stopped))
+            return failed(not_run(self._stopped))
         if session.stopping is not None:
-            return _error(ENDING)
-        return _error(SKIPPED) if session.interrupted else None
+            return failed(ENDING)
+        return failed(SKIPPED) if session.interrupted else None
 
     def _find(self) -> ToolResult | None:
         """Step 2."""
         if self.tool is not None:
             return None
         names = ", ".join(self.session.tools) or "none"
-        return _error(f'There is no tool "{self.name}". The tools are: {names}.')
+        return failed(f'There is no tool "{self.name}". The tools are: {names}.')
 
     def _take_place(self) -> ToolResult | None:
         reached = self.session.meter.take_call()
         if reached is None:
             return None
-        return _error(f"Not run: the run's limit of {reached.allowed} tool calls is reached.")
+        return failed(f"Not run: the run's limit of {reached.allowed} tool calls is reached.")
 
     def _check_said(self) -> ToolResult | None:
         """Step 3."""
         if isinstance(self.said, str):
-            return _error(
+            return failed(
                 "The arguments are not a JSON object, and the tool was not run. "
                 f"Send one JSON object. They were: {self.said:.200}"
             )
@@ -187,7 +123,7 @@ class _Call:
         except Exception as error:
             wrong = [describe(error)]
         if wrong:
-            return _error("\n- ".join([UNFIT, *wrong]))
+            return failed("\n- ".join([UNFIT, *wrong]))
         self.arguments = arguments
         return None
 
@@ -222,7 +158,7 @@ class _Call:
             self._decided("before_tool_call", "block", reason=reason, **stop)
             if stop:
                 self.session.stopping = Ending("denied", f"{self.name}: {reason}")
-            return _error(f"Not run: {reason}")
+            return failed(f"Not run: {reason}")
         arguments = decision.get("arguments")
         if arguments is None:
             return None
@@ -239,7 +175,7 @@ class _Call:
             return None
         if decided == "fail":
             self.session.stopping = Ending("error", f"the hook {point} failed: {describe(error)}")
-        return _error(text)
+        return failed(text)
 
     def _decided(self, point: str, action: str, **more: Any) -> None:
         event = {"type": "hook_decision", "hook": point, "tool_call_id": self.id, "action": action}
@@ -272,7 +208,7 @@ class _Call:
             timer.cancel()
         self._seconds = session.clock.now() - started
         self._stopped = cancellation.reason
-        return _outcome(work, cancellation.reason)
+        return outcome(work, cancellation.reason)
 
     async def _work(self, tool: Tool, cancellation: Cancellation) -> ToolResult:
         agents_below.set(self._agents)
@@ -286,7 +222,7 @@ class _Call:
             raise RuntimeError(f"it tried to end the program, exit code {error.code}") from error
         if not isinstance(result, ToolResult):
             raise TypeError(f"the tool gave no ToolResult, but {result!r:.80}")
-        _check_result(result)
+        check_result(result)
         return result
 
     def _updates(self, loop: asyncio.AbstractEventLoop) -> Update:
@@ -369,7 +305,7 @@ class _Call:
             bool(decision.get("is_error", old.is_error)),
             bool(decision.get("terminate", old.terminate)),
         )
-        _check_result(new)
+        check_result(new)
         self.result = new
         self._decided("after_tool_call", "replace")
 
@@ -394,45 +330,6 @@ class _Call:
             message["details"] = self.result.details
         session.turn_results.append(session.add(cast("Any", message)))
         session.call_ended(self._counted)
-
-
-def _outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
-    """What a tool's task came to; ``reason`` is that of its cancellation."""
-    if not task.done():
-        return _error(f"The tool did not end when it was told to: {reason}. It was left behind.")
-    if task.cancelled():
-        return _error(f"The tool was stopped: {reason or 'it was cancelled'}.")
-    error = task.exception()
-    if error is not None:
-        # As it is: unlike a person's line on a screen, a result may have many.
-        said = text_of(error).strip() or type(error).__name__
-        return _error(said if reason is None else f"{said} ({reason})")
-    result = task.result()
-    if reason is None or result.complete:
-        return result
-    stopped = text_block(f"\nThe tool was stopped: {reason}.")
-    return ToolResult([*result.blocks(), stopped], result.details, is_error=True)
-
-
-def _check_result(result: ToolResult) -> None:
-    """Make sure that a result can be told.
-
-    Raises:
-        TypeError: where it is not JSON; so for the next.
-        ValueError: where its content is no list of blocks.
-    """
-    blocks = result.blocks()
-    check_content(blocks)
-    line([blocks, result.details])
-
-
-def not_run(reason: str | None) -> str:
-    """What a call comes to that had not begun when its run was stopped."""
-    return f"Not run: {reason}."
-
-
-def _error(text: str) -> ToolResult:
-    return ToolResult(text, is_error=True)
 
 
 def _decision(given: Any, known: Sequence[str]) -> Mapping[str, Any]:

@@ -16,7 +16,8 @@ from typing import Any
 
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.engine.session import current
-from runner.engine.tool_call import CUT, ENDING, SKIPPED, UNFIT
+from runner.engine.tool_calls import CUT
+from runner.engine.tool_outcome import ENDING, SKIPPED, UNFIT
 from runner.json_text import canonical
 from runner.log.drive import UNKNOWN, Drive, RecordedTool
 from runner.log.tape import Line

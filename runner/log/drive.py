@@ -23,7 +23,7 @@ from runner.engine.message import Message
 from runner.engine.options import Ending
 from runner.engine.session import Session, current
 from runner.engine.sub_agent import AgentTool
-from runner.engine.tool_call import UNFIT, not_run
+from runner.engine.tool_outcome import UNFIT, not_run
 from runner.error import ProviderError
 from runner.log.ending import reason_of, recorded_ending
 from runner.log.played import delta_events, fault_of, rest_events
