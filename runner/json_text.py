@@ -7,6 +7,7 @@ line stands raw in them. A lone surrogate, which UTF-8 can't carry, stands as a 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -45,11 +46,18 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_no_constant)
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text:.40} is too large")
+    return number
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 def parse(text: str) -> Any:
-    """A value from its JSON text, strictly: no NaN, no Infinity.
+    """A value from its JSON text, strictly: no NaN, no Infinity, and no number that reads as it.
 
     Raises:
         ValueError: where it is not JSON, or nested too deeply to be read.

@@ -235,7 +235,9 @@ async def record(path: str, options: RunOptions, control: Control | None = None)
 
 
 def is_log(path: str) -> bool:
-    """Whether a file is a log of pi-run, and no spec."""
+    """Whether a file is a log of pi-run, and no spec; also one that is broken, by its name."""
+    if path.endswith(".jsonl"):
+        return True
     try:
         with Path(path).open("rb") as file:
             return ends(file.fileno()).first is not None

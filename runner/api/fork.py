@@ -53,7 +53,8 @@ class Fork:
         self.recording = Recording(log)
         last = self.recording.survey.turns.get(None, 0)
         if not 1 <= options.turn <= last:
-            raise UsageError(f"{log}: there is no turn {options.turn}; its turns are 1 to {last}")
+            known = f"its turns are 1 to {last}" if last else "it has none"
+            raise UsageError(f"{log}: there is no turn {options.turn}; {known}")
         ids = _ids(self.recording) if options.overrides else ()
         for name in options.overrides:
             if name not in ids:

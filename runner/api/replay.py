@@ -65,6 +65,11 @@ class Recording:
         self.warnings: list[str] = []
         self._known = lines
         self.survey: Survey = survey(self.lines(self.warnings.append))
+        if lines is None and not self.path.is_file():
+            raise LogError(
+                f"{self.path}: is a pipe, which gives its lines only once, and a run is driven by "
+                "them after a first look; write them to a file"
+            )
         self.plan: dict[str, Any] = self.survey.start["plan"]
         self.inputs: dict[str, Any] = self.survey.start["inputs"]
         self.builder: Builder | None = None

@@ -15,8 +15,9 @@ Example:
   pi-run init demo && cd demo && pi-run words.yaml && pytest""",
 )
 @click.argument("directory", default=".", metavar="[DIR]")
+@click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj
-def command(streams: Streams, /, directory: str) -> int:
+def command(streams: Streams, /, directory: str, quiet: bool) -> int:
     """Write a first spec, a tool and a test, which pass as they are.
 
     They need no key and no network. A file that is there already is kept as it is.
@@ -24,5 +25,6 @@ def command(streams: Streams, /, directory: str) -> int:
     from runner.cli.first_files import write_first_files
 
     for path, is_new in write_first_files(directory):
-        streams.result(f"{path}: {'written' if is_new else 'kept as it was'}")
+        if not quiet:
+            streams.result(f"{path}: {'written' if is_new else 'kept as it was'}")
     return 0

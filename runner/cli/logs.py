@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from runner.cli.command import Command, format_option
 from runner.cli.streams import Streams
+from runner.error import UsageError
 
 
 @click.command(
@@ -13,17 +16,23 @@ from runner.cli.streams import Streams
     epilog="""\b
 Examples:
   pi-run logs
-  pi-run logs --incomplete""",
+  pi-run logs --incomplete
+  pi-run logs runs""",
 )
+@click.argument("directory", required=False, metavar="[DIR]")
 @click.option("--incomplete", is_flag=True, help="Only those of runs that did not end.")
 @format_option(help="A table, or a JSON list.")
 @click.pass_obj
-def command(streams: Streams, /, incomplete: bool, form: str) -> int:
-    """List the logs below .pi-run, the oldest first."""
+def command(streams: Streams, /, directory: str | None, incomplete: bool, form: str) -> int:
+    """List the logs below .pi-run, or in DIR, the oldest first."""
     from runner import json_text
     from runner.log.find import logs
+    from runner.log.place import FOLDER
 
-    entries = [entry for entry in logs() if entry.incomplete or not incomplete]
+    if directory is not None and not os.path.isdir(directory):
+        raise UsageError(f"{directory}: there is no such folder")
+    found = logs(FOLDER if directory is None else directory)
+    entries = [entry for entry in found if entry.incomplete or not incomplete]
     rows = [
         {
             "run_id": entry.run_id,

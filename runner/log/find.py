@@ -63,7 +63,8 @@ def find(name: str, folder: str | os.PathLike[str] = FOLDER) -> Path:
     if _is_there(path):
         return path
     if os.sep in name or path.suffix == ".jsonl":
-        raise UsageError(f"{path}: there is no such log")
+        what = "it is a folder; name a log in it" if _is_folder(path) else "there is no such log"
+        raise UsageError(f"{path}: {what}")
     known = logs(folder)
     if not known:
         raise UsageError(f"{name}: there is no such log, and there are none in {folder}")
@@ -82,6 +83,13 @@ def _is_there(path: Path) -> bool:
     try:
         return path.exists() and not path.is_dir()
     except OSError:  # such as a name that is too long
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
         return False
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import select
+import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any
 
 from runner.engine.event import FORMAT
@@ -19,6 +21,8 @@ Warn = Callable[[str], None]
 """Takes a sentence for the user."""
 
 _FORMAT = re.compile(r"pi-run-log/(\d{1,9})(?:\.\d+)*")
+_WAIT = 5.0
+"""Seconds that the writer of a pipe has to write something."""
 _MAJOR = int(FORMAT.rpartition("/")[2])
 
 
@@ -40,10 +44,37 @@ def read(path: str | os.PathLike[str], warn: Warn | None = None) -> Iterator[tup
             anywhere but at its end; with the line's number.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open(_descriptor(path), "rb") as file:
             yield from read_file(file, path, warn)
     except OSError as error:
         raise LogError(f"{path}: can't be read: {error.strerror or error}") from None
+
+
+def _descriptor(path: str | os.PathLike[str]) -> int:
+    """Open a log. A pipe that nobody writes to is not waited for without end.
+
+    Raises:
+        LogError: where nobody does.
+        OSError: where it can't be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+    except ValueError as error:  # a NUL in the path
+        raise OSError(errno.EINVAL, str(error)) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if stat.S_ISFIFO(mode):
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if not poll.poll(_WAIT * 1000):
+                raise LogError(f"{path}: nobody writes to this pipe; start the writer first")
+        os.set_blocking(descriptor, True)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def read_file(

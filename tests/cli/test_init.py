@@ -44,6 +44,13 @@ def test_it_overwrites_nothing(pi_run: PiRun, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == FILES
 
 
+def test_it_says_nothing_where_it_is_to_be_quiet(pi_run: PiRun, folder: Path) -> None:
+    for _ in range(2):
+        done = pi_run("init", "demo", "-q")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(path.name for path in (folder / "demo").iterdir()) == FILES
+
+
 def test_a_folder_that_cant_be_made_is_an_error(pi_run: PiRun, folder: Path) -> None:
     (folder / "file").touch()
     done = pi_run("init", "file")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def test_a_torn_tail_is_dropped_with_a_warning(log: Log, tail: str) -> None:
         ('"t":0.03,"type"', '"kind"', "line 4: has no type"),
         ('"turn":1', '"turn":"1"', "line 4: turn_start.turn is a text, where an integer is needed"),
         ('"turn":1', '"turn":true', "line 4: turn_start.turn is true or false, where an integer"),
+        ('"t":0.03', '"t":1e999', "line 4: is not JSON: the number 1e999 is too large"),
         ('"turn":1', '"urn":1', "line 4: turn_start.turn is missing"),
         ('"id":"m1"', '"id":1', "line 5: message_start.message.id is an integer, where a text"),
         ('"text":"Hello"}', '"txt":"Hello"}', "line 5: message_start.message.content[0].text is"),
@@ -127,6 +129,17 @@ def test_what_cant_be_read_is_told(tmp_path: Path) -> None:
         list(read("/dev/zero"))
     with pytest.raises(LogError, match="line 1: is no log"):
         list(read("/dev/null"))
+    with pytest.raises(LogError, match="can't be read: embedded null byte"):
+        list(read("a\0b"))
+
+
+def test_a_pipe_that_nobody_writes_to_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr("runner.log.read._WAIT", 0.01)
+    with pytest.raises(LogError, match="nobody writes to this pipe"):
+        list(read(tmp_path / "pipe"))
 
 
 def test_a_line_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
