@@ -1,7 +1,8 @@
 """All that is used of DBOS: its queue, its claims, its recovery, its cancellation.
 
 DBOS keeps which executor has which run, and hands each to one. Some of what is used here has no
-public name; ``tests/fleet/test_database_dbos.py`` holds all of it, and the version is pinned.
+public name; ``tests/fleet/database/test_database_dbos.py`` holds all of it, and its version is
+pinned.
 
 - An executor's name, which is the same for all by default, is the worker's.
 - The application's version, by default a hash of the source, is the log's format: whoever can read
@@ -30,6 +31,9 @@ MAX_RECOVERIES = 3
 """How often a run whose worker died is given to another."""
 POLL_SECONDS = 0.3
 """How often a worker looks for runs to do."""
+
+_NEXT, _LATER = 1, 2
+"""Of runs that were begun, and of all others: the lower comes first."""
 
 Do = Callable[[str], Coroutine[Any, Any, None]]
 """Does one run, named by its id. Cancels itself where the run is not the worker's any more."""
@@ -97,8 +101,12 @@ class Engine:
         database.get_queue = own  # type: ignore[method-assign]
 
     def recover(self, workers: Iterable[str]) -> None:
-        """Give the runs of workers that are gone back to the queue."""
+        """Give the runs of workers that are gone back to the queue, where they come first."""
+        table = self._dbos._sys_db.tables.workflow_status
         for worker in workers:
+            theirs = sa.and_(table.c.executor_id == worker, table.c.status == "PENDING")
+            with self._dbos._sys_db.engine.begin() as connection:
+                connection.execute(sa.update(table).where(theirs).values(priority=_NEXT))
             DBOS._recover_pending_workflows([worker])
 
     def busy_workers(self) -> set[str]:
@@ -162,6 +170,7 @@ class Queue:
                     "queue_name": NAME,
                     "workflow_id": run_id,
                     "app_version": FORMAT,
+                    "priority": _LATER,
                 },
                 run_id,
             )

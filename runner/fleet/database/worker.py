@@ -111,6 +111,7 @@ class Shift:
         self._idle = asyncio.Event()
         """Whether no run is under way."""
         self._idle.set()
+        self._is_ending = False
 
     async def run(self, stopping: asyncio.Event) -> End:
         """Do runs; says why it ended."""
@@ -139,10 +140,10 @@ class Shift:
             )
             end = await self._wait(engine, stopping)
             if end == "stopped":
-                engine.at_once = 0
+                self._end(engine)
                 await self._finish_some()
         finally:
-            engine.at_once = 0
+            self._end(engine)
             await self._drop()
             await call_in_thread(reaper.end, "pi-run-end")
             await call_in_thread(lambda: self._leave(engine), "pi-run-leave")
@@ -164,6 +165,10 @@ class Shift:
                 with contextlib.suppress(PiRunError), self._database.told():
                     if await call_in_thread(engine.idle, "pi-run-idle"):
                         return "done"
+
+    def _end(self, engine: Engine) -> None:
+        """Take up nothing any more; what was on its way here by now is left to others."""
+        engine.at_once, self._is_ending = 0, True
 
     async def _finish_some(self) -> None:
         """Let runs that are under way end, for a while."""
@@ -196,12 +201,14 @@ class Shift:
 
     async def _do(self, run_id: str) -> None:
         """Do one run that was given to this worker."""
+        if self._is_ending:
+            raise asyncio.CancelledError
         claimed = await self._patiently(lambda: claim(self._database, run_id, self._name))
         if claimed.kind == "lost":
             raise asyncio.CancelledError
         if claimed.run is None:
             return
-        if self._lost.is_set():
+        if self._lost.is_set() or self._is_ending:
             raise asyncio.CancelledError
         doing = Doing(claimed.run, self._specs, self._appends, self._patiently)
         self._doing[run_id] = doing
