@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from runner.api import Control
 from runner.engine.message import tokens_of
 from runner.fleet.contract import Doer, Job, Outcome, Start, Store
+from runner.fleet.garbage import seldom_collected
 from runner.fleet.work import Work
 from runner.views.batch_progress import Progress
 
@@ -76,7 +77,8 @@ class Batch:
         self._count_spent()
         watch = asyncio.ensure_future(self._watch_budget())
         workers = min(self._options.at_once, self._work.count)
-        await asyncio.gather(*(self._work_off() for _ in range(workers)))
+        with seldom_collected():
+            await asyncio.gather(*(self._work_off() for _ in range(workers)))
         watch.cancel()
         if self._error is not None:
             raise self._error

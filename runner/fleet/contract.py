@@ -73,6 +73,10 @@ class Outcome:
         """Whether it ended as it should."""
         return self.exit_code == 0
 
+    def as_json(self) -> dict[str, Any]:
+        """All of it; its values are not copied."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(slots=True)
 class Start:

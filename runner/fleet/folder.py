@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class Folder:
         self._retry_failed = retry_failed
         self._places: dict[bytes, int] = {}
         """Where in the results the line of each run begins, by its key."""
+        self._is_new = False
+        """Whether there was no log in it."""
         self._retried: set[str] = set()
         """Runs that failed, and are done again by this process."""
         self._lock = self._results = -1
@@ -110,7 +112,7 @@ class Folder:
 
     def finish(self, outcome: Outcome) -> None:
         """See `Store.finish`."""
-        data = json_text.line(asdict(outcome)).encode() + b"\n"
+        data = json_text.line(outcome.as_json()).encode() + b"\n"
         try:
             place = os.lseek(self._results, 0, os.SEEK_END)
             written = 0
@@ -142,6 +144,8 @@ class Folder:
 
     def _rebuilt(self, job: Job, log: Path) -> Outcome | Start:
         """What the log of a run says that the results do not: what came of it, or how to begin."""
+        if self._is_new:
+            return Start(log)
         try:
             descriptor = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -237,6 +241,7 @@ class Folder:
     def _load(self) -> None:
         """Find the line of each run in the results; a torn one at the end is cut off."""
         logs = {entry.name: entry.stat().st_size for entry in os.scandir(self.path / "runs")}
+        self._is_new = not logs
         place = 0
         with open(self._results, "rb", closefd=False) as file:
             for line in file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from runner.fleet.contract import Outcome, Store
@@ -53,7 +52,7 @@ class Report:
     def runs(self) -> Iterator[dict[str, Any]]:
         """The same as JSON objects."""
         for outcome in self.outcomes():
-            told = asdict(outcome)
+            told = outcome.as_json()
             del told["done"], told["log_bytes"]
             yield told
 

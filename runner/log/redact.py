@@ -121,6 +121,8 @@ class LogRedactor:
         keys = [KeyRedactor(self._found)] if known else []
         self._passes: list[_Pass] = [self._secrets, *self._patterns, *keys]
         self._streams: dict[tuple[str, int], list[_Stream]] = {}
+        self._clear: Any = None
+        """The last plan in which there was nothing to take out."""
         for name, value in (secrets or {}).items():
             self._add(name, value)
         self._keep()
@@ -152,11 +154,14 @@ class LogRedactor:
         )
         if not own or "plan" not in value:
             return self._walk(value, 0, not own)
-        # First, since its names stand beside it too.
-        plan = self._plan(value["plan"], 1)
+        # First, since its names stand beside it too. Each request tells the same one again.
+        given = value["plan"]
+        plan = given if given == self._clear else self._plan(given, 1)
+        if plan is given:
+            self._clear = plan
         rest = {**value, "plan": None}
         shown = self._walk(rest, 0, False)
-        return value if shown is rest and plan is value["plan"] else {**shown, "plan": plan}
+        return value if shown is rest and plan is given else {**shown, "plan": plan}
 
     def delta(self, key: tuple[str, int], text: str) -> str:
         """What may be shown of a stream of text, now that this piece of it came."""
@@ -188,6 +193,7 @@ class LogRedactor:
             self._numbers[float(value)] = self.text(value.strip())
 
     def _keep(self) -> None:
+        self._clear = None
         shown = self._secrets.placeholders | PLACEHOLDERS | {PLACEHOLDER}
         for pattern in self._patterns:
             pattern.keep(shown)
