@@ -24,7 +24,8 @@ from typing import Any
 from runner import json_text
 from runner.error import LogError, UsageError
 from runner.fleet.contract import Job, Outcome, Start
-from runner.fleet.work import Work
+from runner.fleet.table import Table
+from runner.fleet.work import KEY_BYTES, Work
 from runner.log.ends import ends
 from runner.log.read import read
 
@@ -53,7 +54,7 @@ class Folder:
         self.path = path
         self._work = work
         self._retry_failed = retry_failed
-        self._places: dict[bytes, int] = {}
+        self._places = Table(KEY_BYTES)
         """Where in the results the line of each run begins, by its key."""
         self._is_new = False
         """Whether there was no log in it."""
@@ -106,7 +107,7 @@ class Folder:
 
     def outcomes(self) -> Iterator[Outcome]:
         """See `Store.outcomes`."""
-        for place in list(self._places.values()):
+        for place in self._places.numbers():
             if (outcome := _outcome(self._line_at(place))) is not None:
                 yield outcome
 
@@ -122,7 +123,7 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._results, place)
             raise self._failed(error) from None
-        self._places[bytes.fromhex(outcome.key)] = place
+        self._places.put(bytes.fromhex(outcome.key), place)
 
     def _log(self, key: str) -> Path:
         return self.path / "runs" / f"{key}.jsonl"
@@ -250,9 +251,9 @@ class Folder:
                     os.ftruncate(self._results, place)
                     break
                 if outcome is not None and self._stands(outcome, logs):
-                    self._places[bytes.fromhex(outcome.key)] = place
+                    self._places.put(bytes.fromhex(outcome.key), place)
                 elif outcome is not None:
-                    self._places.pop(bytes.fromhex(outcome.key), None)
+                    self._places.take_out(bytes.fromhex(outcome.key))
                 place += len(line)
 
     def _stands(self, outcome: Outcome, logs: dict[str, int]) -> bool:
@@ -274,7 +275,8 @@ def _outcome(line: bytes) -> Outcome | None:
     """What a line of results says; None where it says nothing."""
     try:
         value = json_text.parse(line.decode())
-        bytes.fromhex(value["key"])
+        if len(bytes.fromhex(value["key"])) != KEY_BYTES:
+            return None
         return Outcome(**{name: value[name] for name in value.keys() & _FIELDS})
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -7,6 +7,7 @@ CSV, and YAML without quotes, have is text, which is read by the type that the s
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -18,7 +19,10 @@ from runner.error import Fault, LogError, UsageError
 
 MAX_ROW = 16 << 20
 """The longest row, in characters (of YAML, 1 MiB)."""
+NOT_UTF_8 = "it is not UTF-8; save the file in that encoding"
 _ITEM = re.compile(r"( *)-(?=\s)")
+_IN_LINE = re.compile(r"\bin line ([0-9]+)$")
+"""How a fault of YAML ends that tells where what is not closed began, counted in its item."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,6 +44,8 @@ class BadRow:
 
     line: int
     message: str
+    column: int = 1
+    """From 1; where in a line is not known, its beginning."""
 
 
 def read_rows(path: str) -> Iterator[Row | BadRow]:
@@ -64,8 +70,7 @@ def read_rows(path: str) -> Iterator[Row | BadRow]:
 
 def _lines(file: IO[str]) -> Iterator[str]:
     """Its lines; one that is too long ends with that as its last part, which has no end of line."""
-    first = file.read(1)
-    line = ("" if first == "\ufeff" else first) + file.readline(MAX_ROW)
+    line = file.readline(MAX_ROW).removeprefix("\ufeff")
     while line:
         yield line
         if len(line) >= MAX_ROW and not line.endswith("\n"):
@@ -83,8 +88,8 @@ def _json_rows(file: IO[str], path: str) -> Iterator[Row | BadRow]:
             continue
         if _too_long(line):
             yield BadRow(number, f"it is longer than {MAX_ROW >> 20} MiB; keep data in other files")
-        elif _SURROGATE.search(line):
-            yield BadRow(number, "it is not UTF-8; save the file in that encoding")
+        elif found := _SURROGATE.search(line):
+            yield BadRow(number, NOT_UTF_8, found.start() + 1)
         else:
             yield _json_row(number, line)
 
@@ -92,10 +97,11 @@ def _json_rows(file: IO[str], path: str) -> Iterator[Row | BadRow]:
 def _json_row(number: int, line: str) -> Row | BadRow:
     try:
         value = json_text.parse(line)
-    except ValueError as error:
-        return BadRow(
-            number, f"not JSON: {error}; an object is needed, with a value for each input"
-        )
+    except json.JSONDecodeError as error:
+        wanted = "an object is needed, with a value for each input"
+        return BadRow(number, f"not JSON: {error.msg}; {wanted}", error.colno)
+    except (ValueError, RecursionError) as error:
+        return BadRow(number, f"not JSON that can be used: {error}")
     if not isinstance(value, dict):
         return BadRow(number, "an object of inputs is needed, with a value for each")
     return Row(number, values=value)
@@ -116,7 +122,7 @@ def _csv_rows(file: IO[str], path: str) -> Iterator[Row | BadRow]:
         if cells is None:
             return
         if any(map(_SURROGATE.search, cells)):
-            yield BadRow(line, "it is not UTF-8; save the file in that encoding")
+            yield BadRow(line, NOT_UTF_8)
         elif names is None:
             names = [cell.strip() for cell in cells]
             if problem := _header_problem(names):
@@ -183,7 +189,11 @@ def _yaml_item(path: str, begun: int, lines: list[str]) -> Iterator[Row | BadRow
     data = "".join(lines).encode("utf-8", "surrogateescape")
     tree = yaml.parse(data, node.Source(path), faults)
     if faults:
-        yield from (BadRow(begun + fault.line - 1, fault.message) for fault in faults)
+        for fault in faults:
+            message = _IN_LINE.sub(
+                lambda found: f"in line {int(found[1]) + begun - 1}", fault.message
+            )
+            yield BadRow(begun + fault.line - 1, message, fault.column)
         return
     items = tree.items if isinstance(tree, node.ListNode) else []
     if len(items) != 1 or not isinstance(items[0], node.MapNode):

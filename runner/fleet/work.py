@@ -13,12 +13,14 @@ from runner.api.plan_json import without_rates
 from runner.error import Fault, LogError, SpecError, UsageError
 from runner.fleet.contract import Job
 from runner.fleet.rows import BadRow, Row, read_rows
+from runner.fleet.table import Table
 from runner.spec.decode import to_json
 
 MAX_TOLD = 20
 """How many different faults of rows are listed."""
-_DIGITS = 20
-"""Hexadecimal digits of a key."""
+KEY_BYTES = 10
+"""Bytes of a key, each of which is two hexadecimal digits."""
+_DIGITS = 2 * KEY_BYTES
 _SHORT = 12
 """Bytes of a hash by which rows are known to be the same: there may be millions of them."""
 
@@ -78,16 +80,16 @@ class Work:
             LogError: where the rows can't be read any more.
         """
         index, (part, parts) = 0, self.shard
-        seen: set[bytes] = set()
+        seen = Table(_SHORT)
         for row in self._rows():
             for place in range(len(self.specs)):
                 inputs = self._inputs(place, row)
                 if isinstance(row, BadRow) or isinstance(inputs, list):
                     raise LogError(f"{self.rows}:{row.line}: it has changed since it was checked")
                 identity = self._identity(place, inputs)
-                if (short := identity.digest()[:_SHORT]) in seen:
+                if seen.get(short := identity.digest()[:_SHORT]) is not None:
                     continue
-                seen.add(short)
+                seen.put(short, row.line)
                 row_key = self._row_key(place, inputs)
                 for number in range(1, self.repeat + 1):
                     if index % parts == part - 1:
@@ -117,7 +119,7 @@ class Work:
     def _look(self) -> None:
         """Read all rows: count the runs, and tell all that is wrong with them at once."""
         faults = _RowFaults(self.rows or "the inputs")
-        seen: set[bytes] = set()
+        seen = Table(_SHORT)
         held: set[int] = set()
         rows = 0
         for row in self._rows():
@@ -125,9 +127,10 @@ class Work:
             for place in range(len(self.specs)):
                 inputs = self._inputs(place, row)
                 if isinstance(inputs, list):
-                    faults.add(row.line, inputs)
+                    column = row.column if isinstance(row, BadRow) else 1
+                    faults.add(row.line, column, inputs)
                     continue
-                seen.add(self._identity(place, inputs).digest()[:_SHORT])
+                seen.put(self._identity(place, inputs).digest()[:_SHORT], row.line)
                 if place not in held:
                     held.add(place)
                     self._hold_whole(place, inputs)
@@ -222,16 +225,16 @@ class _RowFaults:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, tuple[int, int, int]] = {}
         self.found = 0
 
-    def add(self, line: int, messages: list[str]) -> None:
-        """These are wrong with the row at a line."""
+    def add(self, line: int, column: int, messages: list[str]) -> None:
+        """These are wrong with the row at a place."""
         for message in messages:
             self.found += 1
-            first, count = self._places.get(message, (line, 0))
+            *first, count = self._places.get(message, (line, column, 0))
             if count or len(self._places) < MAX_TOLD:
-                self._places[message] = first, count + 1
+                self._places[message] = first[0], first[1], count + 1
 
     def tell(self) -> None:
         """Raise them as one, if there are any.
@@ -242,11 +245,11 @@ class _RowFaults:
         if not self.found:
             return
         lines = []
-        for message, (line, count) in self._places.items():
+        for message, (line, column, count) in self._places.items():
             more = f" (and so {count - 1:,} times more)" if count > 1 else ""
-            place = f"{self._path}:{line}" if line else self._path
+            place = f"{self._path}:{line}:{column}" if line else self._path
             lines.append(f"{place}: {message}{more}")
-        told = sum(count for _, count in self._places.values())
+        told = sum(count for _, _, count in self._places.values())
         if told < self.found:
             lines.append(f"{self._path}: and {self.found - told:,} more faults")
         raise UsageError("\n".join(lines))
