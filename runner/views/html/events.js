@@ -15,6 +15,7 @@
 
     run_resume(run, event, at, agent) {
       run.end = null;
+      run.over = false;
       for (const one of run.agents.values()) one.requests = [];
       run.marks.push({ at, kind: "resume", text: "resumed", item: run.item(agent, "resume", at, { event }) });
       run.changed("run", null);
@@ -199,6 +200,7 @@
 
     run_end(run, event, at) {
       run.end = event;
+      run.over = true;
       run.root.ended = true;
       for (const agent of run.agents.values()) {
         for (const span of agent.spans) span.end ??= at;

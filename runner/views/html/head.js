@@ -60,6 +60,7 @@
       const parts = [];
       if (end?.error) parts.push(el("p", { class: "failure" }, icon("error"), String(end.error)));
       if (run.parted) parts.push(el("p", { class: "failure" }, icon("parting"), el("button", { type: "button", class: "link", on: { click: () => this.view.open(run.parted) } }, "A replay parted from this log"), ` in turn ${run.parting.turn}: ${run.parting.cause ?? ""}`));
+      if (run.over && !end) parts.push(el("p", { class: "failure" }, icon("stopped"), "The log breaks off: the run was killed, or is still under way."));
       if (start.forked_from) parts.push(el("p", { class: "muted" }, `Forked from run ${start.forked_from.run_id} at turn ${start.forked_from.turn}`));
       if (end?.text) parts.push(this.#fold("result", "Result", true, () => PiRun.fill(el("div", { class: "text prose", dir: "auto" }), end.text, pattern), oneLine(end.text, 120)));
       if (end && end.output !== null && end.output !== undefined) parts.push(this.#json("output", "Output", end.output));

@@ -14,6 +14,7 @@
     layOut() {
       this.count = 0;
       for (const agent of this.run.agents.values()) {
+        if (!agent.spans.length) continue;
         const lane = this.#lane(agent);
         for (; lane.taken < agent.spans.length; lane.taken++) {
           const span = agent.spans[lane.taken];
@@ -41,7 +42,7 @@
       for (const { agent, top, kinds } of this.lanes.values()) {
         if (top > last) return;
         let at = top;
-        if (at >= first) yield { at, name: agent.path, agent: true };
+        if (at >= first) yield { at, name: agent.path.slice(agent.path.lastIndexOf("/") + 1), agent };
         for (const [kind, group] of Object.entries(kinds)) {
           for (const [number, spans] of group.entries()) {
             at += 1;

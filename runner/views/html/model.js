@@ -19,6 +19,7 @@
       this.changed = changed;
       this.start = null;
       this.end = null;
+      this.over = false;
       this.expectations = [];
       this.errors = 0;
       this.count = 0;
@@ -53,6 +54,7 @@
 
     /** No more events will come. */
     finish() {
+      this.over = true;
       if (this.parting && !this.parted) {
         const agent = this.agents.get(this.parting.agent ?? "main") ?? this.main();
         this.#mark(agent, this.until);

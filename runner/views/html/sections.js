@@ -229,7 +229,7 @@
   /** How a node stands: running, ok, error, skipped or stopped. */
   PiRun.stateOf = (node, run) => {
     if (node.status === "skipped") return "skip";
-    if (!node.ended) return run.end ? "stopped" : "running";
+    if (!node.ended) return run.over ? "stopped" : "running";
     // A task may well end as it should though a call in it failed.
     if (node.kind !== "turn") return node.unmet || (node.status ?? "ok") !== "ok" ? "error" : "ok";
     return node.error ? "error" : "ok";

@@ -92,6 +92,7 @@
     draw() {
       if (this.view.printing) this.end = 0;
       this.lanes.layOut();
+      this.element.hidden = !this.lanes.count;
       this.space.style.height = `${this.lanes.count * ROW + 4}px`;
       const [a, b] = this.range();
       // On paper the width is not known before it is too late: all stands in parts of this one.
@@ -103,7 +104,7 @@
       const bars = [];
       for (const row of this.lanes.rows(first, last)) {
         const name = el("div", { class: row.agent ? "tl-agent" : "tl-name" }, oneLine(row.name, 40));
-        if (row.agent) name.title = PiRun.visible(row.name);
+        if (row.agent) name.title = PiRun.visible(row.agent.path);
         name.style.top = `${row.at * ROW}px`;
         names.push(name);
         if (row.spans) this.#row(row, a, b, scale, bars);

@@ -57,6 +57,8 @@
 
     finish() {
       this.run.finish();
+      this.seen = -1;
+      for (const node of PiRun.walk(this.run.root)) if (!node.ended) this.sections.touch(node);
       this.schedule();
     }
 
