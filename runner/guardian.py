@@ -1,54 +1,109 @@
-"""Ends the children of this process where it is killed itself, and can end nothing any more.
+"""Ends what this process left where it is killed itself, and can end nothing any more.
 
-A shell of a few lines, in a session of its own, reads which process groups there are from a pipe
-that this process alone writes to. When the pipe ends, so has this process: what is left is killed.
-It is started for the first child.
+A shell of a few lines, in a session of its own, reads from a pipe that this process alone writes to
+which process groups and temporary folders there are. When the pipe ends, so has this process: what
+is left is killed, then removed. It is started for the first of them.
+
+A group is told only once its first process runs, and a process can leave it. So each child also has
+a variable in its environment that no other process's have, and so has what it starts: all that have
+it are killed too, also where this process ends well. The pipe does not end before a child that is
+just being started has that variable, since until then it holds the pipe open as well.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+NAME = "PI_RUN_CHILD_OF"
+"""The variable that all children have, and theirs: one without it outlives this process."""
 _SHELL = "/bin/sh"
+# What is held stands between blanks, and none of it has one. A process that is killed may have
+# started another one meanwhile, so they are looked for until there is none, within reason.
 _SCRIPT = """\
 trap '' HUP INT TERM
-groups=
-while read -r what group; do
+held=
+while read -r what name; do
   case $what in
-    +) groups="$groups $group " ;;
-    -) case $groups in
-         *" $group "*) groups="${groups%%" $group "*}${groups#*" $group "}" ;;
+    +) held="$held $name " ;;
+    -) case $held in
+         *" $name "*) held="${held%%" $name "*}${held#*" $name "}" ;;
        esac ;;
   esac
 done
-for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null
+exec 2>/dev/null
+for each in $held; do
+  case $each in
+    /*) ;;
+    *) kill -s KILL -- "-$each" ;;
+  esac
+done
+for round in 1 2 3 4 5 6 7 8 9 10; do
+  found=$(grep -lsF -- "$1" /proc/[0-9]*/environ)
+  [ -n "$found" ] || break
+  for each in $found; do
+    each=${each#/proc/}
+    kill -s KILL "${each%/environ}"
+  done
+done
+for each in $held; do
+  case $each in
+    /*) rm -rf -- "$each" ;;
+  esac
+done
 """
+_PLAIN = re.compile(r"/[\w./-]+", re.ASCII)
+"""A path that is one word to a shell, whatever it does with it."""
 
 
 class Guardian:
-    """Tells the shell of groups, and starts it."""
+    """Tells the shell what there is, and starts it."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
+        self._mark = ""
+
+    def mark(self) -> Mapping[str, str]:
+        """What the environment of a child has to have, which is started after this."""
+        self._begin()
+        return {NAME: self._mark}
 
     def watch(self, group: int) -> None:
         """Have a group of processes killed if this process is."""
-        if self._pipe is None:
-            # Without it all else works, so that is no reason to start no child.
-            with contextlib.suppress(OSError, AttributeError, NotImplementedError):
-                self._pipe = _start()
+        self._begin()
         self._tell(f"+ {group}\n")
 
     def release(self, group: int) -> None:
         """Forget a group, whose number may be another's from now on."""
         self._tell(f"- {group}\n")
 
+    def watch_folder(self, folder: Path) -> None:
+        """Have a folder removed, with all that is in it, if this process is killed."""
+        self._begin()
+        if _PLAIN.fullmatch(str(folder)):
+            self._tell(f"+ {folder}\n")
+
+    def release_folder(self, folder: Path) -> None:
+        """Forget a folder, which is gone."""
+        if _PLAIN.fullmatch(str(folder)):
+            self._tell(f"- {folder}\n")
+
     def forget(self) -> None:
         """Have nothing to do with what another process started, of which this is a copy."""
+        self._mark = ""
         if self._pipe is not None:
             os.close(self._pipe)
             self._pipe = None
+
+    def _begin(self) -> None:
+        self._mark = self._mark or f"{os.getpid()}-{os.urandom(8).hex()}"
+        if self._pipe is None:
+            # Without it all else works, so that is no reason to start no child.
+            with contextlib.suppress(OSError, AttributeError, NotImplementedError):
+                self._pipe = _start(f"{NAME}={self._mark}")
 
     def _tell(self, line: str) -> None:
         if self._pipe is None:
@@ -58,10 +113,11 @@ class Guardian:
         except BlockingIOError:  # it was stopped, and reads no more
             pass
         except OSError:  # it was killed
-            self.forget()
+            os.close(self._pipe)
+            self._pipe = None
 
 
-def _start() -> int:
+def _start(mark: str) -> int:
     reads, writes = os.pipe()
     try:
         os.set_blocking(writes, False)
@@ -69,8 +125,8 @@ def _start() -> int:
         try:
             os.posix_spawn(
                 _SHELL,
-                [_SHELL, "-c", _SCRIPT],
-                {},
+                [_SHELL, "-c", _SCRIPT, _SHELL, mark],
+                {"PATH": os.environ.get("PATH", os.defpath)},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, reads, 0),
                     (os.POSIX_SPAWN_DUP2, nowhere, 1),
@@ -91,3 +147,18 @@ def _start() -> int:
 GUARDIAN = Guardian()
 """The one of this process."""
 os.register_at_fork(after_in_child=GUARDIAN.forget)
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A new folder of the system's temporary one, which is gone after this, or after a kill."""
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    GUARDIAN.watch_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        GUARDIAN.release_folder(folder)

@@ -2,8 +2,9 @@
 
 A child has its own session, so that it and all that it started can be ended together: asked first
 (SIGTERM), and after a moment made to (SIGKILL). That is done however a child ends, also when it
-ends by itself: what it left running in the background ends with it. It is done by
-`runner.guardian` where this process is killed. Text is UTF-8 in any locale.
+ends by itself: what it left running in the background ends with it. `runner.guardian` does it where
+this process is killed, and at this process's end for what left its session. Text is UTF-8 in any
+locale.
 """
 
 from __future__ import annotations
@@ -38,6 +39,16 @@ _FIRST_STEP = 0.01
 """Seconds between the first two looks at whether a group is gone; twice that to the next."""
 _SHORT_SECRET = 6
 """A secret shorter than this is looked for as a whole value only: `1` stands in many a path."""
+PLAIN = frozenset(
+    (
+        *("CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "HOME", "LANG", "LANGUAGE", "LOGNAME"),
+        *("NODE_EXTRA_CA_CERTS", "PATH", "REQUESTS_CA_BUNDLE", "SHELL", "SSL_CERT_DIR"),
+        *("SSL_CERT_FILE", "TERM", "TMPDIR", "TZ", "USER"),
+    )
+)
+"""Variables that any program may need, and that are meant for all."""
+PLAIN_PREFIXES = ("LC_", "XDG_")
+"""What others begin with."""
 
 
 class StartError(RunError):
@@ -45,11 +56,13 @@ class StartError(RunError):
 
     Attributes:
         program: What was to be started.
+        reason: Why not.
     """
 
     def __init__(self, program: str, reason: str) -> None:
         super().__init__(f'"{program}" can\'t be started: {reason}')
         self.program = program
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +79,32 @@ class Finished:
     """Whether it was ended because its time was up."""
 
 
-def child_environment(
-    spec_folder: Path,
+def environment_of(
+    environ: Mapping[str, str],
     *,
+    bare: bool,
     secret_names: Collection[str] = (),
     secret_values: Collection[str] = (),
-    extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The environment of a child: this process's own, less what is secret.
+    """What a child has of an environment: nothing that is secret.
 
     Args:
-        spec_folder: The folder of the spec, which the child finds as ``PI_RUN_SPEC_DIR``.
+        environ: The environment.
+        bare: Whether it has but the few variables that any program needs (`PLAIN`, and those that
+            begin with one of `PLAIN_PREFIXES`).
         secret_names: Variables that hold a secret.
         secret_values: Secrets. A variable that contains one is left out.
-        extra: Variables that are added whatever they hold.
     """
     values = [v for v in secret_values if len(v) >= _SHORT_SECRET]
     short = {v for v in secret_values if v}
-    kept = {
+    return {
         name: value
-        for name, value in os.environ.items()
-        if name not in secret_names
+        for name, value in environ.items()
+        if not (bare and name not in PLAIN and not name.startswith(PLAIN_PREFIXES))
+        and name not in secret_names
         and value not in short
         and not any(secret in value for secret in values)
     }
-    return {**kept, "PI_RUN_SPEC_DIR": str(spec_folder), **(extra or {})}
 
 
 def program_path(program: str, folder: Path) -> str:
@@ -123,7 +137,7 @@ class Child:
         argv: The program and its arguments; a program without ``/`` is looked for in the
             ``PATH`` of ``env``.
         cwd: Where it runs.
-        env: All of its environment.
+        env: All of its environment, but for the variable by which `runner.guardian` knows it.
         stdin: What it reads; where this is empty, so is its stdin.
         max_output: Bytes that are kept of its stdout, and as many of its stderr.
         merged: Whether what it says on stderr is taken as said on stdout, in the order of both.
@@ -167,7 +181,6 @@ class Child:
         self._process = start(
             self._argv, self._cwd, self._env, has_input=bool(self._stdin), merged=self._merged
         )
-        GUARDIAN.watch(self._process.pid)
         timed_out = False
         try:
             self._connect()
@@ -342,10 +355,12 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, with pipes and without a shell.
 
+    The guardian knows of it; `GUARDIAN.release` is for who ends it.
+
     Args:
         argv: The program and its arguments.
         cwd: Where it runs.
-        env: All of its environment.
+        env: All of its environment, but for the variable by which `runner.guardian` knows it.
         has_input: Whether its stdin is a pipe; else it is empty.
         merged: Whether what it says on stderr comes by stdout too.
 
@@ -354,11 +369,12 @@ def start(
     """
     if not argv or not argv[0]:
         raise StartError(" ".join(argv), "the command names no program")
+    all_of_it = {**env, **GUARDIAN.mark()}
     try:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             [_utf8(item) for item in argv],
             cwd=cwd,
-            env={_native(name): _native(value) for name, value in env.items()},
+            env={_native(name): _native(value) for name, value in all_of_it.items()},
             stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merged else subprocess.PIPE,
@@ -369,6 +385,8 @@ def start(
         raise StartError(argv[0], f"{error} in its arguments or environment") from error
     except OSError as error:
         raise StartError(argv[0], _why(error, argv[0], cwd)) from error
+    GUARDIAN.watch(child.pid)
+    return child
 
 
 def _utf8(text: str) -> bytes:

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 
 from runner.error import RunError
+from runner.guardian import GUARDIAN, NAME
 from runner.process import (
     Child,
     Finished,
     StartError,
-    child_environment,
+    environment_of,
     program_path,
     run,
 )
@@ -91,7 +93,9 @@ def test_arguments_are_never_split_and_no_shell_reads_them(tmp_path: Path) -> No
 
 def test_a_program_has_the_folder_and_the_environment_that_it_is_given(tmp_path: Path) -> None:
     done = finish(["env"], tmp_path, env={"A": "ä", "PATH": ENV["PATH"]})
-    assert set(done.stdout.splitlines()) - {"_=/usr/bin/env"} == {"A=ä", f"PATH={ENV['PATH']}"}
+    marked = {f"{name}={value}" for name, value in GUARDIAN.mark().items()}
+    told = set(done.stdout.splitlines()) - {"_=/usr/bin/env"}
+    assert told == {"A=ä", f"PATH={ENV['PATH']}"} | marked
     assert finish(["pwd"], tmp_path).stdout == f"{tmp_path.resolve()}\n"
 
 
@@ -265,15 +269,22 @@ def test_a_childs_environment_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> 
         "OTHER": "stays 12",
     }.items():
         monkeypatch.setenv(name, value)
-    env = child_environment(
-        Path("/specs"),
+    env = environment_of(
+        os.environ,
+        bare=False,
         secret_names=["DEMO_KEY"],
         secret_values=["robin-0815", "12", ""],
-        extra={"MORE": "x"},
     )
     assert not {"DEMO_KEY", "COPY", "SHORT"} & set(env)
-    assert (env["OTHER"], env["PI_RUN_SPEC_DIR"], env["MORE"]) == ("stays 12", "/specs", "x")
+    assert env["OTHER"] == "stays 12"
     assert env["PATH"] == os.environ["PATH"]
+
+
+def test_a_bare_environment_has_what_any_program_needs_alone() -> None:
+    given = {"PATH": "/bin", "HOME": "/root", "LC_ALL": "C", "LD_PRELOAD": "x.so", "A_TOKEN": "t"}
+    env = environment_of(given, bare=True, secret_values=["/root/"])
+    assert env == {"PATH": "/bin", "HOME": "/root", "LC_ALL": "C"}
+    assert environment_of(given, bare=True, secret_names=["HOME"]).keys() == {"PATH", "LC_ALL"}
 
 
 def test_a_program_of_the_specs_folder(tmp_path: Path) -> None:
@@ -283,33 +294,49 @@ def test_a_program_of_the_specs_folder(tmp_path: Path) -> None:
     assert program_path("/bin/sh", tmp_path) == "/bin/sh"
 
 
-KILLED = """\
+LEAVING = """\
 import asyncio, os, sys
 from pathlib import Path
+from runner.guardian import GUARDIAN, temporary_folder
 from runner.process import run
 
 async def main():
     await run(["true"], cwd=Path("."), env=dict(os.environ))
-    script = "sleep 60 & echo $! > inner.part; mv inner.part inner; sleep 60"
-    await run(["sh", "-c", script], cwd=Path("."), env=dict(os.environ))
+    # In the group, and out of it.
+    script = (
+        "sleep 60 & echo $! > a.part; setsid sleep 60 & sleep 0.1; "
+        "echo $! >> a.part; mv a.part numbers;" + sys.argv[1]
+    )
+    with temporary_folder("kept-") as folder:
+        Path(folder, "x").mkdir()
+        Path("folder").write_text(str(folder))
+        await run(["sh", "-c", script], cwd=Path("."), env=dict(os.environ))
 
 asyncio.run(main())
 """
 
 
-def test_nothing_outlives_a_kill_of_this_process(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path)
-    inner = tmp_path / "inner"
-    while not inner.exists():
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_nothing_outlives_this_process(tmp_path: Path, is_killed: bool) -> None:
+    end = "sleep 60" if is_killed else "exit"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", LEAVING, end], cwd=tmp_path, env=env)
+    numbers = tmp_path / "numbers"
+    while not numbers.exists():
         time.sleep(0.01)
-    process.kill()
+    if is_killed:
+        process.kill()
     process.wait()
-    number = int(inner.read_text("utf-8"))
-    while True:
-        try:
-            stat = Path(f"/proc/{number}/stat").read_text("utf-8")
-        except (FileNotFoundError, ProcessLookupError):
-            break
-        if stat.rpartition(")")[2].split()[0] in "ZX":
-            break
+    assert all_gone(numbers)
+    folder = Path((tmp_path / "folder").read_text("utf-8"))
+    while folder.exists():
         time.sleep(0.01)
+
+
+def test_what_has_no_mark_outlives_this_process(tmp_path: Path) -> None:
+    code = LEAVING.replace("setsid", f"env -u {NAME} setsid")
+    subprocess.run([sys.executable, "-c", code, "exit"], cwd=tmp_path, check=True)
+    _, left = map(int, (tmp_path / "numbers").read_text("utf-8").split())
+    time.sleep(0.3)
+    assert is_alive(left)
+    os.kill(left, signal.SIGKILL)

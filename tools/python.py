@@ -6,9 +6,6 @@ import sys
 
 from runner import ToolContext, ToolResult, tool
 
-KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PI_RUN_OUTPUTS", "PI_RUN_SPEC_DIR")
-"""The only variables of the environment that code sees."""
-
 
 @tool(timeout=120)
 async def python(code: str, context: ToolContext) -> ToolResult:
@@ -20,8 +17,7 @@ async def python(code: str, context: ToolContext) -> ToolResult:
         code: The program. What it is to tell, it prints.
         context: The call.
     """
-    environment = {name: context.environment[name] for name in KEPT if name in context.environment}
     # Isolated: neither the workspace nor the environment decides what is imported.
     argv = [sys.executable or "python3", "-I", "-X", "utf8", "-"]
     source = code.encode(errors="replace") or b"\n"
-    return await context.output(argv, stdin=source, environment=environment)
+    return await context.output(argv, stdin=source)

@@ -84,7 +84,8 @@ async def call_tool(
         spec = {"version": 1, "prompt": "", "model": changes["model"], "tools": [name]}
         file.write_text(json.dumps(spec), "utf-8")
         prepared = prepare(str(file), replace(options, model=None, log="none"))
-        return await _called(prepared, name, control)
+    # The file is gone before the tool is called, which may be killed.
+    return await _called(prepared, name, control)
 
 
 async def _called(prepared: Prepared, name: str, control: Control | None) -> Called:

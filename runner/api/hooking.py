@@ -57,6 +57,7 @@ def make_hook(live: Live, loaded: Loaded, path: str, entry: model.Hook, names: N
         function = load_callable(entry.python, Path(loaded.folder_of(f"{path}.python")))
         call = function_hook(function, path)
     elif call is None and entry.command is not None:
+        from runner.api.value import environment_of
         from runner.hooks.command import command_hook
 
         items, where = entry.command, loaded.where(f"{path}.command")
@@ -64,7 +65,7 @@ def make_hook(live: Live, loaded: Loaded, path: str, entry: model.Hook, names: N
             lambda: [Template(item, where).render(names) for item in items],
             folder=Path(loaded.folder_of(f"{path}.command")),
             workspace=live.workspace,
-            environment=lambda: live.child_environment(loaded.folder),
+            environment=environment_of(live, loaded, f"{path}.env", entry.env, names),
             timeout=entry.timeout,
         )
     if call is None:

@@ -94,20 +94,25 @@ class Live:
         if self._redactor is not None:
             self._redactor.add(name, value)
 
-    def child_environment(self, folder: str) -> dict[str, str]:
-        """The environment of a program that a spec in a folder starts."""
-        from runner.process import child_environment
+    def environment(self, folder: str, *, bare: bool) -> dict[str, str]:
+        """The environment of a program that a spec in a folder starts, with nothing secret in it.
 
-        added = {k: v for k, v in self._environ.items() if os.environ.get(k) != v}
-        own = child_environment(
-            Path(folder),
-            secret_names=self._secret_names,
+        Args:
+            folder: The spec's, which the program finds as ``PI_RUN_SPEC_DIR``.
+            bare: Whether it has but the few variables that any program needs.
+        """
+        from runner.process import environment_of
+        from runner.providers import keys
+
+        kept = environment_of(
+            {**os.environ, **self._environ},
+            bare=bare,
+            secret_names={*self._secret_names, *keys.all_names()},
             secret_values=self._secrets.values(),
         )
-        kept = {k: v for k, v in added.items() if v not in self._secrets.values()}
-        kept = {k: v for k, v in kept.items() if k not in self._secret_names}
         outputs = self.outputs.folder
-        return own | kept | ({OUTPUTS: str(outputs)} if outputs is not None else {})
+        own = {"PI_RUN_SPEC_DIR": folder}
+        return {**kept, **own, **({OUTPUTS: str(outputs)} if outputs is not None else {})}
 
     # --- models -----------------------------------------------------------------------------------
 
@@ -267,7 +272,7 @@ class Live:
             finished = await process.run(
                 [process.program_path(program, folder), *rest],
                 cwd=self.workspace,
-                env=self.child_environment(loaded.folder),
+                env=self.environment(loaded.folder, bare=False),
                 stdin=stdin,
                 time_limit=CHECK_SECONDS,
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.api.grouped import recorded_tools, recorded_unavailable
 from runner.api.tooling import Names, options_of
+from runner.api.value import values_of
 from runner.engine.contract import Tool
 from runner.engine.plan import Unavailable
 from runner.error import PiRunError, RunError, UsageError, describe
@@ -26,15 +27,6 @@ if TYPE_CHECKING:
     from runner.toolkit.mcp.server import McpServer as Server
     from runner.toolkit.mcp.server import Peer
 
-_INHERITED = frozenset(
-    (
-        *("HOME", "LANG", "LANGUAGE", "LOGNAME", "NODE_EXTRA_CA_CERTS", "PATH", "PI_RUN_SPEC_DIR"),
-        *("SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ", "USER"),
-    )
-)
-"""The variables that every server gets: what a program needs, and nothing that is meant for
-others. So are all that begin with one of the next."""
-_INHERITED_PREFIXES = ("LC_", "XDG_")
 INSTALL = "the MCP SDK is not installed; do: pip install 'pi-run[mcp]'"
 
 
@@ -190,15 +182,8 @@ def _connection(
     def text(key: str, template: str) -> str:
         return Template(template, loaded.where(f"{at}.{key}")).render(names)
 
-    async def values(key: str, given: Mapping[str, str | HeaderSecret]) -> dict[str, str]:
-        found = {}
-        for name, value in given.items():
-            where = f"{key}.{name}"
-            if isinstance(value, str):
-                found[name] = text(where, value)
-            else:
-                found[name] = await _secret(live, loaded, f"{at}.{where}", name, value)
-        return found
+    def values(key: str, given: Mapping[str, str | HeaderSecret]) -> Awaitable[dict[str, str]]:
+        return values_of(live, loaded, f"{at}.{key}", given)(names)
 
     async def child() -> Peer:
         from runner.process import program_path
@@ -211,8 +196,8 @@ def _connection(
         if said.cwd is not None:
             cwd = Path(loaded.resolve(f"{at}.cwd", text("cwd", said.cwd)))
         given = await values("env", said.env)
-        env = {k: v for k, v in live.child_environment(loaded.folder).items() if _inherited(k)}
-        return StdioPeer(ServerProcess(argv, cwd, env | given))
+        env = live.environment(loaded.folder, bare=True) | given
+        return StdioPeer(ServerProcess(argv, cwd, env))
 
     async def remote() -> Peer:
         from runner.toolkit.mcp.http import HttpPeer
@@ -223,17 +208,6 @@ def _connection(
         return HttpPeer(url, await values("headers", said.headers))
 
     return child if said.command is not None else remote
-
-
-def _inherited(name: str) -> bool:
-    return name in _INHERITED or name.startswith(_INHERITED_PREFIXES)
-
-
-async def _secret(live: Live, loaded: Loaded, path: str, name: str, given: HeaderSecret) -> str:
-    value: Any = live.key_source(loaded, path, given, name)()
-    if value is not None and not isinstance(value, str):
-        value = await value
-    return (given.prefix or "") + (value or "")
 
 
 def _offers(said: McpServer) -> Sequence[Listed]:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from runner import bundled
+from runner.api.value import Names as Names
+from runner.api.value import environment_of, values_of
 from runner.engine.contract import Tool
 from runner.error import TemplateError, UsageError, did_you_mean
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model.tool import (
     CommandTool,
-    HeaderSecret,
     HttpTool,
     OwnToolOptions,
     PythonTool,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from runner.api.live import Live
     from runner.toolkit.http import HttpCall
 
-Names = Mapping[str, Any]
-"""What templates see."""
 ToolEntry = str | UseTool | PythonTool | CommandTool | HttpTool
 """A tool as a spec names it, but one that is an agent."""
 GROUP = "pi_run.tools"
@@ -61,9 +60,10 @@ def make_tool(live: Live, loaded: Loaded, path: str, entry: ToolEntry, names: Na
         from runner.python_file import load_callable
 
         folder = Path(loaded.folder_of(f"{path}.python"))
-        made = _function(live, load_callable(entry.python, folder), loaded, entry)
+        function = load_callable(entry.python, folder)
+        made = _function(live, function, loaded, path, entry, names)
     else:
-        made = _named(live, loaded, entry)
+        made = _named(live, loaded, path, entry, names)
     options = None if isinstance(entry, str) else entry
     # In a sandbox that can't be written out of, it is the sandbox that keeps a run read-only.
     is_confined = loaded.spec.sandbox == "bwrap" and _is_program(entry)
@@ -112,17 +112,19 @@ def source_of(name: str) -> str:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _named(live: Live, loaded: Loaded, entry: str | UseTool) -> Tool:
+def _named(live: Live, loaded: Loaded, path: str, entry: str | UseTool, names: Names) -> Tool:
     name = entry if isinstance(entry, str) else entry.use
     function = _built_in(name) if name in bundled.tool_names() else _plugged_in(name)
     if isinstance(entry, str):
-        return _function(live, function, loaded, None)
+        return _function(live, function, loaded, path, None, names)
     for key, owner in _ONLY.items():
         if getattr(entry, key) is not None and name != owner:
             raise UsageError(f"{name} takes no `{key}`; only {owner} does")
+    if entry.env is not None and name in bundled.tool_names() and not _is_program(entry):
+        raise UsageError(f"{name} takes no `env`, since it starts no program")
     if entry.allow is not None:
         function = _narrowed(function, entry.allow)
-    return _function(live, function, loaded, entry)
+    return _function(live, function, loaded, path, entry, names)
 
 
 def _built_in(name: str) -> Callable[..., Any]:
@@ -155,7 +157,12 @@ def _plugged_in(name: str) -> Callable[..., Any]:
 
 
 def _function(
-    live: Live, function: Callable[..., Any], loaded: Loaded, entry: PythonTool | UseTool | None
+    live: Live,
+    function: Callable[..., Any],
+    loaded: Loaded,
+    path: str,
+    entry: PythonTool | UseTool | None,
+    names: Names,
 ) -> Tool:
     from runner.toolkit.python import from_function
     from runner.toolkit.surroundings import Surroundings
@@ -164,6 +171,10 @@ def _function(
     options = {key: given.pop(key) for key in (*_ONLY,) if key in given}
     if isinstance(entry, PythonTool):
         options = {}
+    more = None
+    if entry is not None and entry.env:
+        values = values_of(live, loaded, f"{path}.env", entry.env)
+        more = functools.partial(values, names)
     output = loaded.spec.output
     # A redirect is not held against permissions, so it is for the model to ask for where it leads.
     options["same_host"] = loaded.spec.permissions is not None
@@ -173,7 +184,8 @@ def _function(
         description=entry.description if entry else None,
         surroundings=Surroundings(
             workspace=live.workspace,
-            environment=lambda: live.child_environment(loaded.folder),
+            environment=lambda: live.environment(loaded.folder, bare=True),
+            more_environment=more,
             options=options,
             read_only=live.is_read_only(loaded),
             confine=_confine(live, loaded),
@@ -221,7 +233,7 @@ def _command(live: Live, loaded: Loaded, path: str, entry: CommandTool, names: N
         render=render,
         folder=Path(loaded.folder_of(f"{path}.command")),
         workspace=live.workspace,
-        environment=lambda: live.child_environment(loaded.folder),
+        environment=environment_of(live, loaded, f"{path}.env", entry.env, names),
         confine=_confine(live, loaded),
         allow_options=bool(entry.allow_options),
         is_json=entry.output == "json",
@@ -251,17 +263,14 @@ def _http(live: Live, loaded: Loaded, path: str, entry: HttpTool, names: Names) 
     if request.json is not None and request.body is not None:
         raise UsageError(f"{entry.name}: a request has `json` or `body`, not both")
     url = UrlTemplate(request.url, loaded.where(f"{path}.http.url"))
-    headers = {
-        name: _header(live, loaded, f"{path}.http.headers.{name}", name, value)
-        for name, value in request.headers.items()
-    }
+    headers = values_of(live, loaded, f"{path}.http.headers", request.headers)
 
     async def make(args: Mapping[str, Any]) -> HttpCall:
         seen = {**names, "args": args}
         call = HttpCall(
             url.render(names, args),
             render_all(request.query, seen, loaded.where(f"{path}.http.query")),
-            {name: await header(seen) for name, header in headers.items()},
+            await headers(seen),
         )
         kind = None
         if request.json is not None:
@@ -270,7 +279,7 @@ def _http(live: Live, loaded: Loaded, path: str, entry: HttpTool, names: Names) 
         elif request.body is not None:
             text = Template(request.body, loaded.where(f"{path}.http.body")).render(seen)
             call.body = text.encode(errors="replace")
-        if kind is not None and not any(name.lower() == "content-type" for name in headers):
+        if kind is not None and not any(name.lower() == "content-type" for name in call.headers):
             call.headers = {**call.headers, "Content-Type": f"application/{kind}"}
         return call
 
@@ -291,28 +300,6 @@ def _json_bytes(value: Any, where: str) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise TemplateError(f"{where}: it is no JSON: {error}") from error
     return text.encode(errors="replace")
-
-
-def _header(
-    live: Live, loaded: Loaded, path: str, name: str, given: str | HeaderSecret
-) -> Callable[[Names], Any]:
-    """What gives a header's value for a call."""
-    if isinstance(given, str):
-        template = Template(given, loaded.where(path))
-
-        async def rendered(names: Names) -> str:
-            return template.render(names)
-
-        return rendered
-    source = live.key_source(loaded, path, given, name)
-
-    async def secret(names: Names) -> str:
-        value = source()
-        if value is not None and not isinstance(value, str):
-            value = await value
-        return (given.prefix or "") + (value or "")
-
-    return secret
 
 
 def _given(entry: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ def command_hook(
     *,
     folder: Path,
     workspace: Path,
-    environment: Callable[[], Mapping[str, str]],
+    environment: Callable[[], Awaitable[Mapping[str, str]]],
     timeout: float | None = None,
 ) -> Callable[..., Any]:
     """What the loop calls for a program.
@@ -39,7 +39,7 @@ def command_hook(
         finished = await process.run(
             [process.program_path(program, folder), *rest],
             cwd=workspace,
-            env=environment(),
+            env=await environment(),
             stdin=line(args[0] if args else {}).encode(),
             time_limit=limit,
             max_output=MAX_OUTPUT,

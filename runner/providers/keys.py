@@ -6,11 +6,8 @@ gave, for that may be the key.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,6 +38,12 @@ def default_names(provider: str, base_url: str | None) -> tuple[str, ...]:
     if base_url is None or urlsplit(base_url).hostname == host:
         return names
     return ()
+
+
+def all_names() -> Iterator[str]:
+    """The environment names that hold a key of any provider, whichever a spec uses."""
+    for _, names in _PUBLIC.values():
+        yield from names
 
 
 def default_resolver(
@@ -124,46 +127,28 @@ def _from_command(
         program = str(folder / program)
 
     async def run() -> str:
-        output = await _output([program, *command[1:]], workspace, environ)
+        # Imported when a program is run: most keys need none.
+        from runner import process
+
+        who = f"{command[0]}, which is to print the key,"
         try:
-            key = output.decode().strip()
-        except UnicodeDecodeError:
-            raise _fault(f"what {command[0]} printed for a key is not UTF-8 text") from None
+            done = await process.run(
+                [program, *command[1:]], cwd=workspace, env=environ, time_limit=COMMAND_SECONDS
+            )
+        except process.StartError as error:
+            raise _fault(f"{who} can't be started: {error.reason}") from None
+        if done.timed_out:
+            raise _fault(f"{command[0]} printed no key within {COMMAND_SECONDS:g} s")
+        if done.exit_code:
+            raise _fault(f"{who} ended with {done.exit_code}")
+        key = done.stdout.strip()
+        if "\ufffd" in key:
+            raise _fault(f"what {command[0]} printed for a key is not UTF-8 text")
         if not key:
-            raise _fault(f"{command[0]}, which is to print the key, printed nothing")
+            raise _fault(f"{who} printed nothing")
         return key
 
     return run
-
-
-async def _output(command: Sequence[str], workspace: Path, environ: Mapping[str, str]) -> bytes:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=workspace,
-            env=dict(environ),
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise _fault(f"{command[0]}, which is to print the key, can't be started: {why}") from None
-    try:
-        async with asyncio.timeout(COMMAND_SECONDS):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        raise _fault(f"{command[0]} printed no key within {COMMAND_SECONDS:g} s") from None
-    finally:
-        # Also what it left running in its process group, which may hold the pipe open.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode is None:
-            await process.wait()
-    if process.returncode:
-        raise _fault(f"{command[0]}, which is to print the key, ended with {process.returncode}")
-    return output
 
 
 def _from_function(function: Callable[[], object], target: str) -> KeySource:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from runner.engine.contract import Cancellation, ToolResult, Update
-from runner.error import TemplateError
+from runner.error import PiRunError
 from runner.json_text import line, parse
 from runner.toolkit.tool import SchemaTool, ToolOptions
 
@@ -39,7 +39,7 @@ class CommandTool(SchemaTool):
         render: Fills a template in.
         folder: Where a program that begins with ``./`` or ``../`` is looked for.
         workspace: Where it runs.
-        environment: Gives all of its environment.
+        environment: Gives all of its environment; may raise ``PiRunError`` for what can't be had.
         confine: Makes an argv that runs another one in a sandbox.
         allow_options: Whether an argument that is an item by itself may begin with ``-``.
         is_json: Whether what it prints has to be JSON.
@@ -56,7 +56,7 @@ class CommandTool(SchemaTool):
         render: Render,
         folder: Path,
         workspace: Path,
-        environment: Callable[[], Mapping[str, str]],
+        environment: Callable[[], Awaitable[Mapping[str, str]]],
         confine: Callable[[Sequence[str]], Sequence[str]] | None = None,
         allow_options: bool = False,
         is_json: bool = False,
@@ -85,7 +85,8 @@ class CommandTool(SchemaTool):
         """
         try:
             argv = [self._render(item, {"args": params}) for item in self._argv]
-        except TemplateError as error:
+            env = await self._environment()
+        except PiRunError as error:
             return ToolResult(f"The command can't be made: {error}", is_error=True)
         if not self._allow_options and (option := _option_among(self._argv, argv)):
             return ToolResult(OPTION.format(value=option, program=argv[0]), is_error=True)
@@ -97,7 +98,7 @@ class CommandTool(SchemaTool):
         argv[0] = program_path(argv[0], self._folder)
         if self._confine is not None:
             argv = list(self._confine(argv))
-        child = Child(argv, cwd=self._workspace, env=self._environment())
+        child = Child(argv, cwd=self._workspace, env=env)
         try:
             return _result(await child.run(), is_json=self._is_json)
         except CancelledError:

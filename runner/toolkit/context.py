@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ class ToolContext:
     _cancellation: Cancellation
     _loop: AbstractEventLoop
     """The run's own, which the function itself may be apart from."""
+    _more_environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def workspace(self) -> Path:
@@ -44,8 +45,8 @@ class ToolContext:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment for child processes: this process's own, without secrets."""
-        return self._surroundings.environment()
+        """The environment for child processes: what any needs, and what the spec gives the tool."""
+        return {**self._surroundings.environment(), **self._more_environment}
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -1,8 +1,9 @@
 """Outputs that are too long for a model, kept while their run lasts.
 
 They lie in a folder of the system's temporary one that only this user may enter. It is made for the
-first of them and removed when the run ends. A process that is killed leaves its folder; the next
-one that makes such a folder removes those that nobody holds a lock in any more.
+first of them and removed when the run ends, or by `runner.guardian` where this process is killed.
+Where that one was killed too, the next process that makes such a folder removes those that nobody
+holds a lock in any more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from runner.engine.contract import ToolResult
 from runner.engine.message import Block, text_block
+from runner.guardian import GUARDIAN
 
 NAME = "PI_RUN_OUTPUTS"
 """The variable that tells programs where the folder is; tools know paths that begin with it."""
@@ -73,6 +75,7 @@ class Outputs:
         if self._folder is None:
             _sweep()
             self._folder, lock = _made()
+            GUARDIAN.watch_folder(self._folder)
             self._remove = weakref.finalize(self, _remove, self._folder, lock)
         return self._folder
 
@@ -95,6 +98,7 @@ def _remove(folder: Path, lock: int) -> None:
 
     shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
+    GUARDIAN.release_folder(folder)
 
 
 def _sweep() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from runner.engine.contract import Cancellation, ToolResult, Update
+from runner.error import PiRunError
 from runner.toolkit.arguments import AnswerArguments, Arguments, read_arguments
 from runner.toolkit.context import ToolContext
 from runner.toolkit.decorator import mark_of, tool
@@ -57,11 +58,15 @@ class FunctionTool(SchemaTool):
 
         tell, values = mark.preview, self._arguments.convert(arguments)
         if self._context_name is not None:
-            values[self._context_name] = self._call("", lambda _: None, Cancellation())
+            values[self._context_name] = self._call("", lambda _: None, Cancellation(), {})
         return await call_in_thread(lambda: tell(**values), f"preview of {self.name}")
 
     def _call(
-        self, tool_call_id: str, on_update: Update, cancellation: Cancellation
+        self,
+        tool_call_id: str,
+        on_update: Update,
+        cancellation: Cancellation,
+        more_environment: Mapping[str, str],
     ) -> ToolContext:
         from asyncio import get_running_loop
 
@@ -72,6 +77,7 @@ class FunctionTool(SchemaTool):
             on_update,
             cancellation,
             get_running_loop(),
+            more_environment,
         )
 
     async def execute(
@@ -87,7 +93,12 @@ class FunctionTool(SchemaTool):
 
         values = self._arguments.convert(params)
         if self._context_name is not None:
-            values[self._context_name] = self._call(tool_call_id, on_update, cancellation)
+            more = self._surroundings.more_environment
+            try:
+                added = {} if more is None else await more()
+            except PiRunError as error:
+                return ToolResult(f"Its environment can't be made: {error}", is_error=True)
+            values[self._context_name] = self._call(tool_call_id, on_update, cancellation, added)
         if self._is_async:
             return to_result(await self._awaited(lambda: self._function(**values)))
         # One that can see that it is to stop is given the time to say what it has.

@@ -18,6 +18,8 @@ class Surroundings:
     """The folder that it is to stay inside."""
     environment: Callable[[], Mapping[str, str]]
     """Gives the environment for its child processes."""
+    more_environment: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+    """Gives what a call adds to that; may raise ``PiRunError`` for what can't be had."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What its entry in the spec says beyond what any tool may say of itself."""
     read_only: bool = False

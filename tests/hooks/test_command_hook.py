@@ -1,11 +1,16 @@
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.hooks.command import command_hook
-from runner.process import StartError, child_environment
+from runner.process import StartError
+
+
+async def inherited() -> dict[str, str]:
+    return dict(os.environ)
 
 
 def ask(*argv: str, at: Path, given: tuple[Any, ...] = ({},), timeout: float | None = None) -> Any:
@@ -13,7 +18,7 @@ def ask(*argv: str, at: Path, given: tuple[Any, ...] = ({},), timeout: float | N
         lambda: argv,
         folder=at,
         workspace=at,
-        environment=lambda: child_environment(at),
+        environment=inherited,
         timeout=timeout,
     )
     return asyncio.run(hook(*given))

@@ -110,7 +110,7 @@ def test_a_program_may_be_relative_to_the_folder(folder: Path) -> None:
         (python(f"print('{SECRET}'); raise SystemExit(3)"), "ended with 3"),
         (python(f"import sys; sys.stderr.write('{SECRET}')"), "printed nothing"),
         (python("import sys; sys.stdout.buffer.write(b'\\xff')"), "not UTF-8"),
-        ({"command": ["/no/such/program", SECRET]}, "can't be started: No such file"),
+        ({"command": ["/no/such/program", SECRET]}, "can't be started: there is no such program"),
         ({"command": ["echo", "a\0b"]}, "can't be started"),
     ],
 )

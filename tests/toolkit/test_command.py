@@ -1,4 +1,5 @@
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,12 @@ import pytest
 
 from runner.engine.contract import Cancellation, ToolResult
 from runner.error import TemplateError
-from runner.process import StartError, child_environment
+from runner.process import StartError
 from runner.toolkit.command import CommandTool
+
+
+async def inherited() -> dict[str, str]:
+    return dict(os.environ)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -30,7 +35,7 @@ def command(*argv: str, at: Path, folder: Path | None = None) -> CommandTool:
         render=render,
         folder=folder or at,
         workspace=at,
-        environment=lambda: child_environment(folder or at),
+        environment=inherited,
     )
 
 
@@ -55,13 +60,11 @@ def test_it_runs_in_the_workspace_and_a_program_of_the_spec_is_found(tmp_path: P
     specs, room = tmp_path / "specs", tmp_path / "room"
     specs.mkdir()
     room.mkdir()
-    (specs / "go.sh").write_text("#!/bin/sh\npwd; echo $PI_RUN_SPEC_DIR; cat", encoding="utf-8")
+    (specs / "go.sh").write_text("#!/bin/sh\npwd; cat", encoding="utf-8")
     (specs / "go.sh").chmod(0o755)
-    assert result(command("./go.sh", at=room, folder=specs)).content == f"{room}\n{specs}\n"
+    assert result(command("./go.sh", at=room, folder=specs)).content == f"{room}\n"
     (specs / "in").mkdir()
-    assert result(command("../go.sh", at=room, folder=specs / "in")).content == (
-        f"{room}\n{specs / 'in'}\n"
-    )
+    assert result(command("../go.sh", at=room, folder=specs / "in")).content == f"{room}\n"
 
 
 def test_how_it_failed_is_told_with_what_it_said(tmp_path: Path) -> None:

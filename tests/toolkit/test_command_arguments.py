@@ -1,6 +1,7 @@
 """Programs as tools: what their arguments can't become, and what they print."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,12 @@ from typing import Any
 import pytest
 
 from runner.engine.contract import Cancellation, ToolResult
-from runner.process import child_environment
 from runner.spec.template import Template
 from runner.toolkit.command import CommandTool
+
+
+async def inherited() -> dict[str, str]:
+    return dict(os.environ)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -26,7 +30,7 @@ def made(at: Path, *argv: str, **options: Any) -> CommandTool:
         render=render,
         folder=at,
         workspace=at,
-        environment=lambda: child_environment(at),
+        environment=inherited,
         **options,
     )
 

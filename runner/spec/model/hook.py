@@ -3,9 +3,10 @@
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
-from runner.spec.mark import Expression, Program, Regex, Target
+from runner.spec.mark import Expression, Private, Program, Regex, Target
 from runner.spec.model.map import Map
 from runner.spec.model.scalar import Count, Seconds, Text, Whole
+from runner.spec.model.tool import HeaderSecret
 
 Condition = Annotated[str, Expression("args", "tool_name", "tool_call_id")]
 
@@ -21,6 +22,10 @@ class Hook(Map):
     """A program with its arguments: it gets JSON on stdin, and answers with JSON on stdout."""
     timeout: Seconds | None = None
     """Seconds after which it has failed."""
+    env: dict[str, Text | Annotated[HeaderSecret, Private()]] | None = None
+    """Variables of a program's environment, the only ones besides the few that all get: templates,
+    or where a secret comes from. Without it the environment is that of pi-run, less what is
+    secret."""
     on_error: Literal["block", "warn", "fail"] | None = None
     """What its failure does: blocks the call, is told and passed over, or ends the run."""
 

@@ -30,6 +30,13 @@ class OwnToolOptions(ToolOptions):
     of it."""
 
 
+class HeaderSecret(ApiKey):
+    """Where a secret value of a request's header, or of a program's environment, comes from."""
+
+    prefix: str | None = None
+    """What stands before it, such as `Bearer `."""
+
+
 class UseTool(OwnToolOptions):
     """A built-in tool, or a plug-in's, with options."""
 
@@ -47,6 +54,9 @@ class UseTool(OwnToolOptions):
     """Of `fetch`: whether it may connect to this machine and to private networks."""
     allow_hosts: list[str] | None = None
     """Of `fetch`: patterns of hosts, with a port or without, whose address may be a private one."""
+    env: dict[str, Text | Annotated[HeaderSecret, Private()]] | None = None
+    """Of `shell` and `python`: variables of the programs' environment, besides the few that all
+    get: templates, or where a secret comes from."""
 
 
 class PythonTool(OwnToolOptions):
@@ -60,6 +70,9 @@ class PythonTool(OwnToolOptions):
     """What the model calls it; by default the function's name."""
     description: str | None = None
     """What the model reads about it; by default the function's docstring."""
+    env: dict[str, Text | Annotated[HeaderSecret, Private()]] | None = None
+    """Variables of the environment of programs that it runs by its `ToolContext`, besides the few
+    that all get: templates, or where a secret comes from."""
 
 
 class CommandTool(OwnToolOptions):
@@ -82,13 +95,9 @@ class CommandTool(OwnToolOptions):
     for an option. By default only after an item that is `--`."""
     output: Literal["text", "json"] | None = None
     """`json`: what it prints on stdout has to be JSON. By default it is text."""
-
-
-class HeaderSecret(ApiKey):
-    """Where a secret value of a request's header, or of a server's environment, comes from."""
-
-    prefix: str | None = None
-    """What stands before it, such as `Bearer `."""
+    env: dict[str, Text | Annotated[HeaderSecret, Private()]] | None = None
+    """Variables of its environment, the only ones besides the few that all get: templates, or where
+    a secret comes from. Without it the environment is that of pi-run, less what is secret."""
 
 
 class HttpRequest(Map):

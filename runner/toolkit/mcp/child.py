@@ -48,7 +48,6 @@ class ServerProcess:
         """Set when it has ended, by whatever cause."""
         self._loop = asyncio.get_running_loop()
         self._process = start(argv, cwd, env, has_input=True)
-        GUARDIAN.watch(self._process.pid)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
