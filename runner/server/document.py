@@ -126,14 +126,11 @@ def document(requests: Sequence[_Object]) -> _Object:
             "version": runner_version(),
             "description": "Start runs of specs, watch them and lead them.",
         },
-        "security": [{"token": []}, {"cookie": []}],
+        "security": [{"token": []}],
         "paths": _paths(requests),
         "components": {
             "schemas": {"Run": _RUN, "Question": _QUESTION, "Spec": _SPEC, "Error": _ERROR},
-            "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "pi_run"},
-            },
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 

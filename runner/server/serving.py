@@ -108,6 +108,8 @@ def _server(app: Any) -> Any:
         server_header=False,
         lifespan="off",
         ws="none",
+        # The other implementation, which is faster, takes headers of any size.
+        http="h11",
         timeout_graceful_shutdown=_LAST_ANSWERS,
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner import api
-from runner.error import SpecError, UsageError
+from runner.error import SpecError, UsageError, did_you_mean
 from runner.server.refusal import Refusal
-from runner.spec.inputs import parameters
+from runner.spec.inputs import allowed, parameters, read
+from runner.spec.model import Input
 
 _PROMPT = {"type": "string", "minLength": 1, "description": "What is asked."}
 
@@ -25,12 +26,14 @@ class ServedSpec:
     def __init__(self, compiled: api.Compiled, options: api.RunOptions) -> None:
         loaded = compiled.loaded
         self._compiled = compiled
-        self._options = options
+        self._options = _own(loaded.inputs, options)
         self.name = loaded.name
         self.description = loaded.spec.description or ""
         self.asks_for_prompt = loaded.spec.prompt is None and options.prompt is None
         """Whether its prompt is for the client to give."""
-        fixed = {*options.values, *options.texts}
+        fixed = {*self._options.values, *self._options.texts}
+        self.declared = loaded.inputs
+        """All of its inputs."""
         self._inputs = {name: known for name, known in loaded.inputs.items() if name not in fixed}
 
     @property
@@ -121,4 +124,26 @@ def compile_specs(paths: Sequence[str], options: api.RunOptions) -> dict[str, Se
         specs[served.name] = served
     if faults:
         raise SpecError(faults)
+    known = {name for spec in specs.values() for name in spec.declared}
+    for name in (*options.values, *options.texts):
+        if name not in known:
+            hint = did_you_mean(name, sorted(known))
+            raise UsageError(f'no spec has an input that is called "{name}"; {hint}')
     return specs
+
+
+def _own(declared: Mapping[str, Input], options: api.RunOptions) -> api.RunOptions:
+    """The options with those inputs alone that a spec declares.
+
+    Raises:
+        UsageError: where one has a value that it can't have.
+    """
+    values = {name: value for name, value in options.values.items() if name in declared}
+    texts = {name: text for name, text in options.texts.items() if name in declared}
+    given = {**values, **{name: read(declared[name], text) for name, text in texts.items()}}
+    for name, value in given.items():
+        try:
+            allowed(declared[name], value)
+        except ValueError as error:
+            raise UsageError(f'the input "{name}": {error}') from None
+    return dataclasses.replace(options, values=values, texts=texts)

@@ -45,6 +45,7 @@ main()
     [
         (["no.yaml"], "no.yaml"),
         (["spec.yaml", "spec.yaml"], 'there is a spec "spec" already'),
+        (["spec.yaml", "-i", "topik=x"], "no spec has an input that is called"),
         (["spec.yaml", "--token", ""], "visible ASCII"),
         (["spec.yaml", "--token", "two words"], "visible ASCII"),
         (["spec.yaml", "--host", "0.0.0.0", "--token", "short"], "needs 16 characters"),

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -116,12 +117,21 @@ prompt: Go.
     try:
         assert server.ended(run_id)["status"] == "ok"
         lines = server.log(run_id)
-        assert sum(map(len, lines)) > 4_000_000
+        size = sum(map(len, lines))
+        assert size > 10_000_000
+        # What they don't take is held for none of them.
+        assert _peak(server.process.pid) < 60_000_000 + 10 * size
         assert list(server.events(run_id)) == list(enumerate(lines))
     finally:
         for one in stalled:
             one.close()
     assert server.run(run_id)["status"] == "ok"
+
+
+def _peak(pid: int) -> int:
+    """The most bytes of memory that a process had so far."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) * 1024
 
 
 def test_the_head_of_a_stream_is_no_stream(server: Any) -> None:

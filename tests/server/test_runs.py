@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sysconfig
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "pi-run"
 
 
 def test_what_can_be_run(server: Any) -> None:
@@ -125,6 +130,9 @@ def test_what_a_run_asks_is_answered(server: Any) -> None:
     assert server.lead(run_id, f"questions/{asked['id']}", answer="2").status_code == 204
     told = server.ended(run_id)
     assert told["questions"] == []
+    (log,) = server.logs.glob(f"*-{run_id}.jsonl")
+    again = subprocess.run([COMMAND, "replay", log], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
     assert "it-ran" in told["text"]
     assert told["text"].endswith("blue")
 
