@@ -182,15 +182,11 @@ def command(streams: Streams, /, specs: tuple[str, ...], **flags: Any) -> int:
         retry_failed=flags["retry_failed"],
     )
     try:
-        code, stopped = _do(streams, work, folder, flags)
+        codes, stopped = _do(streams, work, folder, flags)
         report = Report(work, folder, str(folder.path), stopped)
-        if baseline is not None:
-            baseline.hold(report.outcomes())
-            code = max(code, 1 if baseline.worse else 0)
-        _tell(streams, work, report, baseline, flags)
+        return _end(streams, work, report, codes, baseline, flags)
     finally:
         folder.close()
-    return code
 
 
 _OWN = frozenset(
@@ -258,13 +254,9 @@ def _in_database(
             streams.result(f"{name}: {new:,} of {work.count:,} runs put in, {known:,} were there")
             return 0
         store = Stored(database, work)
-        code, stopped = _do(streams, work, store, flags, make)
+        codes, stopped = _do(streams, work, store, flags, make)
         report = Report(work, store, database.shown, stopped)
-        if baseline is not None:
-            baseline.hold(report.outcomes())
-            code = max(code, 1 if baseline.worse else 0)
-        _tell(streams, work, report, baseline, flags)
-        return code
+        return _end(streams, work, report, codes, baseline, flags)
 
 
 def _do(
@@ -273,13 +265,14 @@ def _do(
     folder: Any,
     flags: dict[str, Any],
     make: Callable[..., Any] | None = None,
-) -> tuple[int, str | None]:
-    """Do what is left; gives the exit code, and why it stopped before its end.
+) -> tuple[set[int], str | None]:
+    """Do what is left; gives the exit codes of what went wrong, and why it stopped before its end.
 
     ``make`` makes what does it of the options and who is told; by default that is a `Batch`.
     """
     from runner.fleet import Batch, BatchOptions, Runs
     from runner.thread import run_in_loop
+    from runner.views.text import plural
 
     allow_open_files(flags["at_once"])
     codes: set[int] = set()
@@ -302,7 +295,7 @@ def _do(
     batch = make(options, told) if make else Batch(work, folder, Runs(work), options, told)
     if not flags["quiet"]:
         if work.doubles:
-            streams.say(f"{work.doubles:,} rows say the same as others, and are run once")
+            streams.say(f"{plural(work.doubles, 'row')} not run again: others say the same")
         views.append(_view(streams, batch, flags))
 
     async def drive(interrupts: Interrupts) -> int:
@@ -318,16 +311,7 @@ def _do(
                 stopped = run_in_loop(drive(interrupts))
         else:
             stopped = run_in_loop(drive(interrupts))
-    return _code(work, folder, flags, {*codes, stopped}), batch.stopped
-
-
-def _code(work: Work, folder: Any, flags: dict[str, Any], codes: set[int]) -> int:
-    from runner.fleet import Report
-
-    done = Report(work, folder, "")
-    if done.passes(flags["min_pass"]):
-        return 0
-    return max(codes) or 1
+    return {*codes, stopped}, batch.stopped
 
 
 def allow_open_files(at_once: int) -> None:
@@ -357,6 +341,23 @@ def _failure(work: Work, outcome: Outcome) -> str:
 
 
 # --- reports --------------------------------------------------------------------------------------
+
+
+def _end(
+    streams: Streams,
+    work: Work,
+    report: Report,
+    codes: set[int],
+    baseline: Baseline | None,
+    flags: dict[str, Any],
+) -> int:
+    """Tell what came of a batch; gives the exit code."""
+    code = 0 if report.passes(flags["min_pass"]) else max(codes) or 1
+    if baseline is not None:
+        baseline.hold(report.outcomes())
+        code = max(code, 1 if baseline.worse else 0)
+    _tell(streams, work, report, baseline, flags)
+    return code
 
 
 def _tell(

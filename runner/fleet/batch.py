@@ -11,6 +11,7 @@ from runner.engine.message import tokens_of
 from runner.fleet.contract import Doer, Job, Outcome, Start, Store
 from runner.fleet.garbage import seldom_collected
 from runner.fleet.work import Work
+from runner.providers.gate import slowed
 from runner.views.batch_progress import Progress
 
 LIMIT = 4
@@ -119,6 +120,7 @@ class Batch:
         else:
             self._store.finish(outcome)
         self._spend(outcome, 1)
+        self.progress.slowed = slowed()
         if outcome.done or outcome.status != "aborted":
             self._tell(outcome, kept=False)
             if self._options.fail_fast and not outcome.passed:

@@ -33,6 +33,8 @@ class Progress:
     """Runs that were stopped, and go on the next time."""
     cost_usd: float = 0.0
     tokens: int = 0
+    slowed: list[tuple[str, float]] = field(default_factory=list)
+    """The models whose servers refuse more, with how many requests a second they get."""
     started: float = field(default_factory=time.monotonic)
     _marks: list[tuple[float, int]] = field(default_factory=list)
 
@@ -59,6 +61,7 @@ class Progress:
         told += [f"{rate:.1f} runs/s" if rate is not None else ""]
         told += [dollars(self.cost_usd) if self.cost_usd else ""]
         told += [plural(self.tokens, "token") if self.tokens and not self.cost_usd else ""]
+        told += [f"{model} slowed to {n:.3g} requests/s" for model, n in self.slowed]
         told += [f"{duration(left)} left" if left is not None and self.done < self.total else ""]
         return [each for each in told if each]
 
