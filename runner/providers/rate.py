@@ -3,7 +3,7 @@
 Requests are spaced evenly. Where the server refuses one, all wait as long as it says; what it took
 until then, over the time until it takes more, is the rate it allows. Somewhat less is asked of it
 from then on, and the rate goes up along a cubic curve: soon near to where it was refused, there for
-long, and beyond it ever faster, since a limit may have gone. How many requests are under way is
+long, and beyond it ever faster, since a limit may have gone. A first guess is tried out sooner. How many requests are under way is
 bounded too: at first by a window that each answer opens, which a refusal halves, and that opens
 slowly afterwards; but never to less than what the rate comes to at the time that an answer takes.
 
@@ -19,8 +19,10 @@ FIRST_WINDOW = 16
 """Requests that are under way at first of a server of which nothing is known."""
 LESS = 0.05
 """The part of the rate that is given up when it is refused."""
-PLATEAU = 30.0
-"""Seconds until the rate is back where it was refused."""
+PLATEAU, FIRST_PLATEAU = 30.0, 10.0
+"""Seconds until the rate is back where it was refused; and where that is a first guess."""
+LITTLE = 0.1
+"""A pause that is a smaller part of the time before it says little of the rate."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds that all wait when a server refuses and does not say how long, doubled each time."""
 MARGIN = 0.02
@@ -54,6 +56,9 @@ class Rate:
         self._ceiling: float | None = None
         """Requests a second at which the server refused one; None while it has not."""
         self._grows_since = 0.0
+        self._plateau = PLATEAU
+        self._rounded = 0.0
+        """Seconds by which servers that tell whole ones let us wait too long, on the average."""
         self._window = float(FIRST_WINDOW)
         self._in_flight = 0
         self._next = self._next_tokens = -math.inf
@@ -84,7 +89,7 @@ class Rate:
         """Requests a second; infinite while there is no bound."""
         if self._ceiling is None:
             return self._most
-        plateau = max(PLATEAU, 5 / self._ceiling)
+        plateau = max(self._plateau, 5 / self._ceiling)
         after = max(0.0, now - self._grows_since) - plateau
         return min(self._most, self._ceiling * (1 + LESS * (after / plateau) ** 3))
 
@@ -164,8 +169,9 @@ class Rate:
             self._sent -= 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._in_a_row - 1, 10))
         pause = pause if retry_after is None else retry_after
+        self._rounded = 0.5 if retry_after is not None and retry_after == int(retry_after) else 0.0
         self._paused_until = max(self._paused_until, now + pause + MARGIN)
-        self._learn()
+        self._learn(now)
 
     def _begin_refusal(self, now: float) -> None:
         """It is the first of those that were under way at this moment."""
@@ -174,13 +180,20 @@ class Rate:
         self._in_a_row += 1
         self._window = max(1.0, min(self._window, self._in_flight + 1.0) / 2)
 
-    def _learn(self) -> None:
+    def _learn(self, now: float) -> None:
         """What was taken until now, over the time until more is, is what the server allows."""
-        if self._sent > 0:
-            seen = self._sent / (self._paused_until - self._begun)
+        until_now, until_then = now - self._begun, self._paused_until - self._begun
+        if self._sent <= 0:
+            self._ceiling = None if self._before == math.inf else 0.7 * self._before
+        elif self._before == math.inf:
+            self._ceiling = self._sent / until_then
+        else:
+            seen = self._sent / (until_then - self._rounded)
+            if until_then - until_now < LITTLE * until_now:
+                # It went up all the time: its mean was taken, and its end was not.
+                seen = (seen + self._before) / 2
             self._ceiling = min(self._before, seen)
-        elif self._before < math.inf:
-            self._ceiling = 0.7 * self._before
+        self._plateau = FIRST_PLATEAU if until_now < FIRST_PLATEAU else PLATEAU
         self._grows_since = self._next = self._paused_until
         # What is sent after the pause is counted anew.
         self._last = -math.inf
