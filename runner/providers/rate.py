@@ -3,9 +3,11 @@
 Requests are spaced evenly. Where the server refuses one, all wait as long as it says; what it took
 until then, over the time until it takes more, is the rate it allows. Somewhat less is asked of it
 from then on, and the rate goes up along a cubic curve: soon near to where it was refused, there for
-long, and beyond it ever faster, since a limit may have gone. A first guess is tried out sooner. How many requests are under way is
-bounded too: at first by a window that each answer opens, which a refusal halves, and that opens
-slowly afterwards; but never to less than what the rate comes to at the time that an answer takes.
+long, and beyond it ever faster, since a limit may have gone. A first guess is tried out sooner.
+
+How many requests are under way is bounded too: at first by a window that each answer opens, which a
+refusal halves, and that opens slowly afterwards; but never to less than what the rate comes to at
+the time that an answer takes.
 
 Nothing here waits or looks at a clock: times, in seconds, come in.
 """

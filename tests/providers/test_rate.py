@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from runner.providers.rate import FIRST_WINDOW, MARGIN, PLATEAU, Rate, RateLimit
+from runner.providers.rate import FIRST_PLATEAU, FIRST_WINDOW, MARGIN, PLATEAU, Rate, RateLimit
 
 
 def sent(rate: Rate, seconds: float, step: float = 0.001) -> list[float]:
@@ -98,8 +98,22 @@ def test_what_was_taken_until_the_next_is_taken_is_the_rate() -> None:
         rate.refused(0.01, 0, 0.97)
     again = 0.01 + 0.97 + MARGIN
     assert rate.allowed(again) == pytest.approx(0.95 * 10)
-    assert rate.allowed(again + PLATEAU) == pytest.approx(10)
-    assert rate.allowed(again + 4 * PLATEAU) > 20  # the limit may have gone
+    assert rate.allowed(again + FIRST_PLATEAU) == pytest.approx(10)
+    assert rate.allowed(again + 4 * FIRST_PLATEAU) > 20  # the limit may have gone
+
+
+def test_a_refusal_after_a_long_time_lowers_the_rate_by_little() -> None:
+    rate, now = Rate(), 0.0
+    rate.hold(RateLimit(requests=10, per=1))
+    while now < 40:
+        now += rate.wait(now)
+        rate.send(now)
+        rate.answered(now, now, 0)
+    rate.send(now)
+    rate.refused(now, now, 1)
+    again = now + 1 + MARGIN
+    assert 9.3 < rate.allowed(again) < 9.6
+    assert rate.allowed(again + PLATEAU / 2) < rate.allowed(again + PLATEAU) < 10
 
 
 def test_a_single_refusal_of_a_run_that_asks_now_and_then_only_makes_it_wait() -> None:
