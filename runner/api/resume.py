@@ -40,6 +40,8 @@ class ResumeOptions:
     workspace: str | None = None
     durable: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    secrets: Mapping[str, Any] = field(default_factory=dict)
+    """Values of secret inputs, of which the log has only placeholders."""
     paced: bool = False
     """Whether it is one of many, which slow down together where a model's server refuses some."""
 
@@ -56,6 +58,8 @@ class Resumption:
         self.options = options
         self.recording = Recording(log)
         self.survey = self.recording.survey
+        known = {k: v for k, v in options.secrets.items() if k in self.recording.inputs}
+        self.recording.inputs = self.recording.inputs | known
         self._refuse_what_is_done()
         self.rerun, self.unknown = self._open_calls()
         self._redactor = self.recording.redactor()

@@ -42,6 +42,7 @@ class Runs:
                 workspace=str(compiled.workspace),
                 durable=options.durable,
                 environ=options.environ,
+                secrets=self._work.secrets(job),
                 paced=True,
             )
             return await Resumption(start.log, going_on).run(control=control)

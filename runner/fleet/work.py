@@ -104,6 +104,11 @@ class Work:
             for name, value in job.inputs.items()
         }
 
+    def secrets(self, job: Job) -> dict[str, Any]:
+        """The inputs of a run that no one is to see."""
+        declared = self.specs[job.spec].loaded.inputs
+        return {name: value for name, value in job.inputs.items() if declared[name].secret}
+
     def rows_digest(self) -> str | None:
         """Of the file of inputs; None where there is none."""
         if self.rows is None:

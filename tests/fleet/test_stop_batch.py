@@ -57,9 +57,34 @@ def test_a_signal_ends_it_whole_and_it_goes_on(
 
     done = batch(*words)
     assert done.returncode == 0, done.stderr
+    # An answer that was stopped is a turn of its run, which is asked for anew in the next one.
     totals = json.loads(done.stdout)["totals"]
-    assert (totals["done"], totals["turns"]) == (RUNS, 3 * RUNS)
+    assert (totals["done"], totals["passed"]) == (RUNS, RUNS)
     assert ledger(slow) == {f"{n} {word}": 1 for n in range(RUNS) for word in ("one", "two")}
+
+
+def test_a_run_that_goes_on_knows_its_secrets_and_no_log_does(
+    slow: Path, batch: Any, rows: Rows
+) -> None:
+    spec = (slow / "ask.yaml").read_text(encoding="utf-8")
+    spec = spec.replace("  n: {type", "  key: {type: string, secret: true}\n  n: {type")
+    spec = spec.replace('-, "{{ inputs.n }}', '-, "{{ inputs.key }}')
+    (slow / "ask.yaml").write_text(spec, encoding="utf-8")
+    words = ["ask.yaml", "--inputs", rows([{"n": 1, "key": "hunter2-hunter2"}]), "--out", "out"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "runner", "batch", *words], cwd=slow, stderr=subprocess.DEVNULL
+    ) as process:
+        while not (slow / "ledger").exists():
+            time.sleep(0.01)
+        process.kill()
+    done = batch(*words)
+    assert done.returncode == 0, done.stderr
+    [log] = (slow / "out/runs").iterdir()
+    text = log.read_text(encoding="utf-8")
+    assert '"run_resume"' in text
+    assert "hunter2" not in text
+    assert ledger(slow)["hunter2-hunter2 two"] == 1
+    assert set(ledger(slow)) == {"hunter2-hunter2 one", "hunter2-hunter2 two"}
 
 
 @pytest.mark.parametrize("most", [2_000, 5_000])
