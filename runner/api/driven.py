@@ -215,7 +215,7 @@ class Driven:
         return Hooks(**hooks)
 
     def _recorded_permission(self) -> Hook:
-        made = Hook(lambda: None)
+        made = Hook(lambda: None, has_last_word=True)
         made.call = self._recorded("before_tool_call", made)
         return made
 

@@ -259,7 +259,8 @@ class Live:
             # One for all specs of a run, so that they don't ask at the same time.
             redact = self._redactor.text if self._redactor is not None else str
             answer = self._terminal = self._terminal or permission.Terminal(redact, _preview)
-        return Hook(permission.permission_hook(rules, str(self.workspace), answer or nobody))
+        asks = permission.permission_hook(rules, str(self.workspace), answer or nobody)
+        return Hook(asks, has_last_word=True)
 
     def command_check(self, loaded: Loaded, path: str, argv: Sequence[str], names: Names) -> Check:
         """The check of an expectation that is a program."""

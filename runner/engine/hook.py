@@ -24,6 +24,8 @@ class Hook:
     """Sync or async; what it gets and gives stands in `Hooks`. If it raises, it has failed."""
     on_error: OnError | None = None
     """What becomes of its failure; None for the extension point's default."""
+    has_last_word: bool = False
+    """Before a call: whether it is asked again where a hook after it rewrote the arguments."""
 
     async def __call__(self, *args: Any) -> Any:
         """Call it, and await what is to be awaited."""

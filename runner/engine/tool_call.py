@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.engine.event import Event, Result
-from runner.engine.hook import HookStopped
+from runner.engine.hook import Hook, HookStopped
 from runner.engine.hook_call import call_hook, hook_failed
 from runner.engine.message import (
     ToolCallBlock,
@@ -129,26 +129,42 @@ class Call:
 
     async def _before(self) -> ToolResult | None:
         """Step 4."""
-        for hook in self.session.hooks["before_tool_call"]:
-            call = {
-                "tool_name": self.name,
-                "tool_call_id": self.id,
-                # A copy: what stands in the history is not changed by a hook.
-                "arguments": deepcopy(self.arguments),
-            }
-            try:
-                decision = _decision(await call_hook(self.session, hook, call), _BEFORE)
-                if decision.get("allow"):
-                    return None
-                refused = self._follow(decision)
-            except HookStopped:
-                return self._refused_late()
-            except Exception as error:
-                decided = hook_failed(self.session, "before_tool_call", hook, error, self.id)
-                refused = self._failed("before_tool_call", error, decided)
-            if refused is not None:
-                return refused
+        hooks = self.session.hooks["before_tool_call"]
+        judged = {}
+        for hook in hooks:
+            passed = await self._ask(hook)
+            judged[id(hook)] = self.arguments
+            if isinstance(passed, ToolResult):
+                return passed
+            if passed:
+                break
+        for hook in hooks:
+            # What it let pass may not be what is to be run.
+            if hook.has_last_word and judged.get(id(hook)) != self.arguments:
+                passed = await self._ask(hook)
+                if isinstance(passed, ToolResult):
+                    return passed
         return None
+
+    async def _ask(self, hook: Hook) -> ToolResult | bool:
+        """The result of a call that a hook refuses; else whether no other is to be asked."""
+        call = {
+            "tool_name": self.name,
+            "tool_call_id": self.id,
+            # A copy: what stands in the history is not changed by a hook.
+            "arguments": deepcopy(self.arguments),
+        }
+        try:
+            decision = _decision(await call_hook(self.session, hook, call), _BEFORE)
+            if decision.get("allow"):
+                return True
+            refused = self._follow(decision)
+        except HookStopped:
+            return self._refused_late() or False
+        except Exception as error:
+            decided = hook_failed(self.session, "before_tool_call", hook, error, self.id)
+            refused = self._failed("before_tool_call", error, decided)
+        return refused or False
 
     def _follow(self, decision: Mapping[str, Any]) -> ToolResult | None:
         """Do what a hook before the call decided."""

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from runner.hooks.shell_parts import spellings, split
+from runner.hooks.shell_parts import hides_its_program, spellings, split
 from runner.json_text import line
 from runner.terminal import TERMINAL, visible
 
@@ -23,6 +24,8 @@ Answer = Callable[[Call], Decision | Awaitable[Decision]]
 _RULE = re.compile(r"([^()\s]+)(?:\((.*)\))?", re.DOTALL)
 _SUBJECTS = ("path", "url")
 """The arguments that say what a call is about; where there is neither, all texts do."""
+_DOT = re.compile(r"%2e", re.IGNORECASE)
+_PORTS = {"http": 80, "https": 443}
 _SHOWN = 4000
 """Characters of the arguments that a question shows of each of their two ends."""
 
@@ -60,14 +63,21 @@ class Rules:
         """What is to become of a call, and why: deny before allow before ask."""
         subject = _Subject(call["arguments"], workspace)
         for verdict, rules in (("deny", self.deny), ("allow", self.allow), ("ask", self.ask)):
-            named = [rule for rule in rules if fnmatchcase(call["tool_name"], rule.name)]
+            named = list(self._named(rules, call))
             if verdict == "allow":
                 if subject.all_fit(named):
+                    if subject.is_hidden and any(self._named(self.deny, call)):
+                        return "ask", "it can't be told what all of it runs"
                     return "allow", "a rule allows it"
             elif rule := subject.first_hit(named):
                 why = f"the rule {verdict}: {rule.text}"
                 return ("deny", why) if verdict == "deny" else ("ask", why)
         return "ask", "no rule allows it"
+
+    @staticmethod
+    def _named(rules: Sequence[Rule], call: Call) -> Iterator[Rule]:
+        """The rules that speak of a call's tool."""
+        return (rule for rule in rules if fnmatchcase(call["tool_name"], rule.name))
 
 
 class _Subject:
@@ -77,21 +87,24 @@ class _Subject:
         self._strict: list[str] = []
         self._loose: set[str] = set()
         self._unclear = False
+        self.is_hidden = False
+        """Whether it runs what can't be told from it."""
         command = arguments.get("command")
         if isinstance(command, str):
             parts = split(command)
             self._strict, self._unclear = parts.texts, parts.unclear
             self._loose = {each for part in parts.texts for each in spellings(part)} | {command}
+            self.is_hidden = any(map(hides_its_program, parts.texts))
             return
         named = [arguments[key] for key in _SUBJECTS if isinstance(arguments.get(key), str)]
         texts = named or list(_texts(arguments))
+        self._loose = set(texts)
         if isinstance(arguments.get("path"), str):
             real = _real(arguments["path"], workspace)
-            self._loose = {os.path.normpath(arguments["path"]), real}
+            self._loose |= {os.path.normpath(arguments["path"]), real}
             texts[0] = real
-            self._loose.add(arguments["path"])
-        self._strict = texts
-        self._loose.update(texts)
+        self._strict = [_plain(text) for text in texts]
+        self._loose.update(self._strict)
 
     def all_fit(self, rules: Sequence[Rule]) -> bool:
         """Whether rules allow all of it."""
@@ -133,6 +146,29 @@ def _real(path: str, workspace: str) -> str:
         return os.path.relpath(os.path.realpath(os.path.join(workspace, path)), workspace)
     except ValueError:  # a NUL, which no file has
         return path
+
+
+def _plain(text: str) -> str:
+    """A URL as a server comes to see it, any other text with no ``..`` in its path."""
+    if not text.lower().startswith(("http://", "https://")):
+        return os.path.normpath(text) if ".." in text.split("/") else text
+    try:
+        url = urlsplit(text)
+        port = "" if url.port in (None, _PORTS[url.scheme]) else f":{url.port}"
+    except ValueError:
+        return text
+    host = (url.hostname or "").rstrip(".")
+    if ":" in host:
+        host = f"[{host}]"
+    name = f"{url.netloc.rpartition('@')[0]}@" if "@" in url.netloc else ""
+    steps: list[str] = [""]
+    for step in _DOT.sub(".", url.path).split("/")[1:]:
+        if step == "..":
+            steps[1:] = steps[1:-1]
+        elif step != ".":
+            steps.append(step)
+    query = f"?{url.query}" if url.query else ""
+    return f"{url.scheme}://{name}{host}{port}{'/'.join(steps)}{query}"
 
 
 def refused_command(command: str, patterns: Sequence[str]) -> str | None:

@@ -16,9 +16,28 @@ _REDIRECTION = re.compile(r"(<<<|<<-?|<>|>>|>\||<&|>&|<|>)[ \t]*")
 _NAMED = re.compile(r"\$\{\w+\}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _OPERATORS = re.compile(r"[;&|()<>\n`'\"]|\$\(")
-_KEYWORDS = frozenset(("!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"))
-_RUNNERS = frozenset(("builtin", "command", "doas", "env", "exec", "nice", "nohup", "sudo"))
-"""Programs that run the program that follows them."""
+_KEYWORDS = frozenset(("!", "{", "do", "elif", "else", "if", "then", "until", "while"))
+_JOINING = frozenset(("eval", "ssh", "watch"))
+"""Programs that make one command of all their words."""
+_SHELLS = frozenset(("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh"))
+_RUNNERS = frozenset(
+    (
+        *("builtin", "chroot", "chrt", "command", "coproc", "doas", "env", "eval", "exec", "find"),
+        *("flock", "function", "ionice", "nice", "nohup", "parallel", "runuser", "script"),
+        *("setpriv", "setsid", "ssh", "stdbuf", "strace", "su", "sudo", "taskset", "time"),
+        *("timeout", "trap", "unshare", "watch", "xargs"),
+    )
+)
+"""Programs that run a program which stands among their arguments."""
+_QUOTED = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|['"\\])+""", re.DOTALL)
+"""A word with its quotes."""
+_BLANK = re.compile(r"\s")
+_UNTOLD = re.compile(r"[$`*?]|(?<!^)\[")
+"""What the shell puts something else in the place of."""
+_WORDS = 200
+"""Words of a part of which one may be the program that another one runs."""
+_DEPTH = 4
+"""Shells within shells that are looked into."""
 
 
 @dataclass(slots=True)
@@ -45,25 +64,70 @@ def split(command: str) -> Parts:
 
 
 def spellings(part: str) -> set[str]:
-    """A part, and the plainer commands that it comes to: with no quotes, no ``env``, no folder."""
-    found = {part}
-    try:
-        words = shlex.split(part)
-    except ValueError:
-        words = part.split()
-    while words:
-        found.add(" ".join(words))
-        found.add(" ".join([PurePosixPath(words[0]).name, *words[1:]]))
-        name = PurePosixPath(words[0]).name
-        if name in _RUNNERS:
-            words = words[1:]
-            while words and words[0].startswith("-"):
-                words = words[1:]
-        elif name in _KEYWORDS or _ASSIGNMENT.match(words[0]):
-            words = words[1:]
-        else:
-            break
+    """A part, and the plainer commands that it comes to: with no quotes, no ``env``, no folder.
+
+    So are the commands that it has others run, as far as they stand there: by ``timeout 5``,
+    ``xargs``, ``find -exec``, or in words such as those of ``sh -c`` and ``eval``.
+    """
+    found: set[str] = set()
+    _spell(part, found, _DEPTH)
     return found
+
+
+def _spell(part: str, found: set[str], depth: int) -> None:
+    found.add(part)
+    words = _words(part)
+    while words:
+        name = PurePosixPath(words[0]).name
+        found.update((" ".join(words), " ".join([name, *words[1:]])))
+        if name in _RUNNERS or name in _SHELLS:
+            # Which of the words is the program depends on what options there are.
+            for start in range(1, min(len(words), _WORDS)):
+                run = PurePosixPath(words[start]).name
+                found.add(" ".join([run, *words[start + 1 :]]))
+            if depth:
+                _spell_all(" ".join(words[1:]) if name in _JOINING else "", found, depth)
+                for word in words[1:]:
+                    _spell_all(word, found, depth)
+            return
+        if name not in _KEYWORDS and not _ASSIGNMENT.match(words[0]):
+            return
+        words = words[1:]
+
+
+def _spell_all(command: str, found: set[str], depth: int) -> None:
+    if _BLANK.search(command):
+        for part in split(command).texts:
+            _spell(part, found, depth - 1)
+
+
+def hides_its_program(part: str) -> bool:
+    """Whether only the shell knows what program a part runs: by a variable or its stdin."""
+    words = _QUOTED.findall(part)
+    while words and (_ASSIGNMENT.match(words[0]) or words[0] in _KEYWORDS):
+        words = words[1:]
+    if not words or words[0] in ("[", "[["):
+        return False
+    name = PurePosixPath(words[0]).name
+    if len(words) > _WORDS and (name in _RUNNERS or name in _SHELLS):
+        return True
+    if name in _RUNNERS and name not in _SHELLS:
+        return any(_UNTOLD.search(word) for word in words[:2])
+    if name in _SHELLS:
+        reads = all(word.startswith("-") for word in words[1:])
+        return reads or any(map(_hides, _words(" ".join(words[1:]))))
+    return _UNTOLD.search(words[0]) is not None
+
+
+def _hides(command: str) -> bool:
+    return any(map(hides_its_program, split(command).texts))
+
+
+def _words(part: str) -> list[str]:
+    try:
+        return shlex.split(part)
+    except ValueError:
+        return part.split()
 
 
 class _Reader:

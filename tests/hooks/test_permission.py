@@ -137,6 +137,21 @@ def test_a_rule_for_one_command_lets_no_second_one_through(command: str) -> None
         "echo 'unclosed; rm x",
         "echo ${X:-$(rm x)}",
         "$(" * 5000 + "; rm x",
+        "env -u A rm x",
+        "env -S 'rm x'",
+        "timeout -s KILL 5 /bin/rm x",
+        "nice -n 5 rm x",
+        "setsid stdbuf -o0 rm x",
+        "echo x | xargs -n 1 rm",
+        "find . -exec rm {} ;",
+        "sh -c 'rm x'",
+        "bash -ec 'cd /; \"rm\" x'",
+        "sh -c \"sh -c 'rm x'\"",
+        "eval 'rm x'",
+        'eval "r"m x',
+        "trap 'rm x' EXIT",
+        "function f { rm x; }; f",
+        "exec -a foo rm x",
     ],
 )
 def test_a_denied_command_is_found_in_any_dress(command: str) -> None:
@@ -148,6 +163,47 @@ def test_a_denied_command_is_found_in_any_dress(command: str) -> None:
 def test_what_is_only_said_is_not_denied() -> None:
     rules = {"allow": ["shell"], "deny": ["shell(rm *)"]}
     assert verdict(rules, "shell", command="echo 'a; rm x'") == "allow"
+    assert verdict(rules, "shell", command="git commit -m 'no rm x'; echo rm x") == "allow"
+
+
+HIDDEN = [
+    "a=rm; $a x",
+    "a=r; ${a}m x",
+    "for i in rm; do $i x; done",
+    "$(echo rm) x",
+    "`echo rm` x",
+    '"$a" x',
+    "/bin/r? x",
+    "/bin/[r]m x",
+    "echo rm x | sh",
+    "echo rm x | bash -s",
+    "A='rm x' sh -c '$A'",
+    "exec $a x",
+    "$'\\x72m' x",
+]
+PLAIN = [
+    "[ -n $x ] && echo *",
+    "[[ $x ]]",
+    "for i in *; do echo $i; done",
+    "A=$x ls ?",
+    "sh build.sh",
+    "grep $x [a-z]*",
+]
+
+
+@pytest.mark.parametrize("command", HIDDEN)
+def test_a_command_that_hides_what_it_runs_is_asked_for_where_some_are_denied(command: str) -> None:
+    rules = {"allow": ["shell"], "deny": ["shell(rm *)"]}
+    assert verdict(rules, "shell", command=command) == "ask"
+    assert verdict({"allow": ["shell"], "deny": ["write_file"]}, "shell", command=command) == (
+        "allow"
+    )
+
+
+@pytest.mark.parametrize("command", PLAIN)
+def test_a_command_whose_programs_are_told_hides_none(command: str) -> None:
+    rules = {"allow": ["shell"], "deny": ["shell(rm *)"]}
+    assert verdict(rules, "shell", command=command) == "allow"
 
 
 def test_one_part_that_is_asked_for_is_enough() -> None:
@@ -166,6 +222,35 @@ def test_paths_are_held_as_they_come_out(tmp_path: Path) -> None:
         assert verdict(deny, "read", workspace, path=path) == "deny"
     for path in ("src/a", "./src/a", f"{workspace}/src/a", "keys/../src/a"):
         assert verdict({"allow": ["read(src/*)"]}, "read", workspace, path=path) == "allow"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example/docs/../admin",
+        "https://a.example/docs/%2e%2E/admin",
+        "https://a.example/docs/./../admin?x",
+        "https://A.example:443/admin",
+        "HTTPS://a.example./admin",
+    ],
+)
+def test_urls_are_held_as_a_server_comes_to_see_them(url: str) -> None:
+    allow, deny = "fetch(https://a.example/docs/*)", "fetch(https://a.example/admin*)"
+    assert verdict({"allow": [allow]}, "fetch", url=url) == "ask"
+    assert verdict({"allow": ["fetch"], "deny": [deny]}, "fetch", url=url) == "deny"
+
+
+def test_urls_that_are_plain_are_held_as_they_are() -> None:
+    for url in ("https://a.example/docs/x?y=1", "https://A.example:443/docs/z/../x"):
+        assert verdict({"allow": ["fetch(https://a.example/docs/*)"]}, "fetch", url=url) == "allow"
+    assert verdict({"allow": ["fetch(http://[[]::1]:8080)"]}, "fetch", url="http://[::1]:8080")
+    assert verdict({"allow": ["fetch(https://*)"]}, "fetch", url="https://a:x/") == "allow"
+    assert verdict({"allow": ["fetch(https://a)"]}, "fetch", url="https://a") == "allow"
+
+
+def test_other_arguments_have_no_way_up() -> None:
+    assert verdict({"allow": ["move(src/*)"]}, "move", source="src/a", to="src/../b") == "ask"
+    assert verdict({"allow": ["move(src/*)"]}, "move", source="src/a", to="src/b/../c") == "allow"
 
 
 def test_other_arguments_fit_when_all_texts_do() -> None:
