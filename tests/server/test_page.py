@@ -261,3 +261,19 @@ def test_what_cannot_be_shown_is_told(server: Any, open_page: Open) -> None:
     server.lead(left, "abort")
     page = open_page(f"watch/{torn}")
     page.get_by_text("This run was interrupted").wait_for()
+
+
+def test_axe_finds_no_serious_fault(
+    server: Any, open_page: Open, serious_faults: Callable[[Page], list[str]]
+) -> None:
+    run_id = server.start("asks")
+    page = open_page()
+    page.locator("#runs li").first.wait_for()
+    assert serious_faults(page) == []
+    page.goto(f"{server.url}watch/{run_id}")
+    page.get_by_role("button", name="Allow").click()
+    page.get_by_label("Answer").wait_for()
+    assert serious_faults(page) == []
+    page.goto(f"{server.url}login")
+    assert serious_faults(page) == []
+    server.lead(run_id, "abort")
