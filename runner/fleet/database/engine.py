@@ -78,6 +78,8 @@ class Engine:
 
     def launch(self) -> None:
         """Begin to take up runs. Not in a loop: DBOS would do them in that."""
+        # The queue may be there, with the number of another worker.
+        DBOS.listen_queues([])
         DBOS.launch()
         self._own_limit()
         DBOS.register_queue(
@@ -86,6 +88,7 @@ class Engine:
             polling_interval_sec=POLL_SECONDS,
             on_conflict="always_update",
         )
+        self._dbos._listening_queues = [NAME]
 
     def _own_limit(self) -> None:
         """Have this process hold to its own number, whatever the queue's row says."""
@@ -124,15 +127,6 @@ class Engine:
         )
         with self._dbos._sys_db.engine.connect() as connection:
             return list(connection.scalars(query))
-
-    def idle(self) -> bool:
-        """Whether no run waits or is under way, of any worker."""
-        known = self._dbos._sys_db.tables.workflow_status.c
-        query = sa.select(known.workflow_uuid).where(
-            known.status.in_(("ENQUEUED", "PENDING")), known.name == NAME
-        )
-        with self._dbos._sys_db.engine.connect() as connection:
-            return connection.scalar(query.limit(1)) is None
 
     def end(self) -> None:
         """Take up nothing any more, and let go of the database."""

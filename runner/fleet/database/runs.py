@@ -15,7 +15,7 @@ from runner.error import UsageError
 from runner.fleet.contract import Job, Outcome
 from runner.fleet.database import lines
 from runner.fleet.database.connect import Database
-from runner.fleet.database.schema import BUNDLES, LINES, RUNS, WORKERS
+from runner.fleet.database.schema import BUNDLES, RUNS, WORKERS
 
 CANCELLED = "it was cancelled"
 _SOME = 5
@@ -358,19 +358,15 @@ def outcomes(database: Database, keys: Sequence[str]) -> dict[str, Outcome]:
     return found
 
 
-def has_log(database: Database, run_id: str) -> bool:
-    """Whether there is a line of a run's log.
+def is_idle(database: Database) -> bool:
+    """Whether no run waits or is under way, of any worker.
 
     Raises:
         DatabaseError: where that can't be read.
     """
     with database.read() as connection:
-        query = sa.select(LINES.c.seq).where(LINES.c.run_id == run_id).limit(1)
-        return connection.scalar(query) is not None
-
-
-STATES = ("waiting", "running", "cancelling")
-"""What a run is that has not ended."""
+        query = sa.select(RUNS.c.run_id).where(RUNS.c.ended_at.is_(None)).limit(1)
+        return connection.scalar(query) is None
 
 
 def _state() -> sa.ColumnElement[str]:

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from runner.error import PiRunError
@@ -19,7 +20,7 @@ from runner.fleet.database.engine import Engine, tell_troubles
 from runner.fleet.database.lease import lease_of
 from runner.fleet.database.one import Doing, Specs
 from runner.fleet.database.reaper import Reaper, leave
-from runner.fleet.database.runs import claim
+from runner.fleet.database.runs import claim, is_idle
 from runner.thread import call_in_thread
 
 _LOOK_SECONDS = 0.1
@@ -138,7 +139,7 @@ class Shift:
             self._say(
                 f"{self._name}: {self._options.at_once} runs at a time, of {self._database.shown}"
             )
-            end = await self._wait(engine, stopping)
+            end = await self._wait(stopping)
             if end == "stopped":
                 self._end(engine)
                 await self._finish_some()
@@ -151,7 +152,7 @@ class Shift:
             await call_in_thread(lease.end, "pi-run-end")
         return end
 
-    async def _wait(self, engine: Engine, stopping: asyncio.Event) -> End:
+    async def _wait(self, stopping: asyncio.Event) -> End:
         """Wait for a reason to end."""
         looked = time.monotonic()
         while True:
@@ -162,8 +163,8 @@ class Shift:
             await asyncio.sleep(_LOOK_SECONDS)
             if self._options.until_idle and not self._doing and time.monotonic() - looked > 0.5:
                 looked = time.monotonic()
-                with contextlib.suppress(PiRunError), self._database.told():
-                    if await call_in_thread(engine.idle, "pi-run-idle"):
+                with contextlib.suppress(PiRunError):
+                    if await call_in_thread(partial(is_idle, self._database), "pi-run-idle"):
                         return "done"
 
     def _end(self, engine: Engine) -> None:

@@ -18,6 +18,13 @@ import pytest
 
 pytest.importorskip("dbos", reason="the extra `fleet` is not installed")
 
+from runner.api import RunOptions
+from runner.fleet import Work
+from runner.fleet.database import open_database, runs
+from runner.fleet.database.connect import Database
+from runner.fleet.database.lines import read_lines
+from runner.fleet.database.store import FleetControl
+
 SPEC = """\
 version: 1
 name: ask
@@ -149,7 +156,19 @@ class Fleet:
         numbers = range(first, first + count)
         rows = "".join(json.dumps({"n": n, "gate": gate}) + "\n" for n in numbers)
         (self.place / "rows.jsonl").write_text(rows, encoding="utf-8")
-        self.call("batch", "ask.yaml", "--inputs", "rows.jsonl", "--detach")
+        specs, options = [str(self.place / "ask.yaml")], RunOptions()
+        work = Work.of(specs, options, rows=str(self.place / "rows.jsonl"))
+        with self.database() as database:
+            FleetControl(database).put(work, "ask")
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[Database]:
+        """Its database."""
+        database = open_database(self.url)
+        try:
+            yield database
+        finally:
+            database.close()
 
     def open(self, gate: str) -> None:
         """Let tools go on."""
@@ -161,18 +180,13 @@ class Fleet:
 
     def runs(self) -> list[dict[str, Any]]:
         """All runs, as `pi-run runs list` tells them."""
-        from runner.fleet.database import open_database, runs
-
-        database = open_database(self.url)
-        try:
+        with self.database() as database:
             return [run.as_json() for run in runs.every(database)]
-        finally:
-            database.close()
 
     def log(self, run_id: str) -> list[dict[str, Any]]:
         """The lines of a run's log."""
-        text = self.call("runs", "export", run_id)
-        return [json.loads(line) for line in text.splitlines()]
+        with self.database() as database:
+            return [json.loads(line) for line in read_lines(database, run_id)]
 
     def ledger(self) -> list[str]:
         """What the tools of all runs wrote."""

@@ -4,6 +4,8 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 WORDS = ("one", "two")
 
 
@@ -75,21 +77,20 @@ def test_a_cancelled_run_is_stopped_within_a_second_and_goes_on_when_it_is_retri
 
 
 def test_a_waiting_tool_hears_of_a_cancellation_within_a_second(on_postgres: Any) -> None:
-    from runner.fleet.database import open_database, runs
+    from runner.fleet.database import runs
     from runner.fleet.database.store import FleetControl
 
     fleet = on_postgres
     fleet.put(1, gate="never")
     fleet.worker()
     fleet.until(lambda: len(fleet.ledger()) == 1)
-    database = open_database(fleet.url)
-    control = FleetControl(database)
-    (run,) = runs.every(database)
-    control.cancel([run.run_id])
-    asked = time.time()
-    fleet.until(fleet.all_ended, 5)
-    (run,) = runs.every(database)
-    database.close()
+    with fleet.database() as database:
+        control = FleetControl(database)
+        (run,) = runs.every(database)
+        asked = time.time()
+        control.cancel([run.run_id])
+        fleet.until(fleet.all_ended, 5)
+        (run,) = runs.every(database)
     assert run.ended_at is not None
     assert run.ended_at - asked < 1
 
@@ -112,7 +113,9 @@ def test_a_run_that_failed_begins_anew_and_one_with_an_error_goes_on(on_sqlite: 
     assert fleet.ledger().count("0 one") == 2
 
 
-def test_what_a_worker_has_not_is_told_and_no_secret_gets_in(on_sqlite: Any) -> None:
+def test_what_a_worker_has_not_is_told_and_no_secret_gets_in(
+    on_sqlite: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fleet = on_sqlite
     secret = "inputs:\n  n: {type: integer}\n  key: {type: string, secret: true}\n"
     spec = (fleet.place / "ask.yaml").read_text(encoding="utf-8")
@@ -143,11 +146,10 @@ def test_what_a_worker_has_not_is_told_and_no_secret_gets_in(on_sqlite: Any) -> 
     missing = fleet.place / "missing"
     missing.mkdir()
     (missing / "only_here.py").write_text("def note(text: str) -> str:\n    return text\n")
-    fleet.environ["PYTHONPATH"] = str(missing)
+    monkeypatch.syspath_prepend(missing)
     other = head + tool.replace("./own.py:note", "only_here:note") + tail.partition("prompt")[2]
     (fleet.place / "ask.yaml").write_text(other)
     fleet.put(1)
-    del fleet.environ["PYTHONPATH"]
     fleet.worker("--until-idle").wait(40)
     run = next(run for run in fleet.runs() if run["state"] != "ok")
     assert run["state"] == "error"
