@@ -7,10 +7,12 @@ the workspace down, following no link, so that a link that is put there in betwe
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +27,10 @@ _MAX_DEPTH = 100
 _MAX_PATH = 4096
 _MAX_IGNORE = 100_000
 """Bytes of a ``.gitignore`` that are read."""
+_PATIENCE = 10.0
+"""Seconds that another process may keep a folder locked."""
+_STEP = 0.002
+"""Seconds between two looks at whether it still does."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -171,17 +177,27 @@ class Workspace:
 
     @contextlib.contextmanager
     def lock(self, path: str) -> Iterator[None]:
-        """Keep all others in this process that lock a file from it, by whatever path they do.
+        """Keep all others that lock a file from it, by whatever path they do, in any process.
+
+        They are kept from all files of its folder: a lock in the file itself would be lost with it,
+        since what writes puts a new one in its place.
 
         Raises:
-            WorkspaceError: if it leads out of the workspace.
+            WorkspaceError: if it leads out of the workspace, or another keeps it for too long.
         """
-        key = os.path.join(self._root, self.relative(path))
+        above = os.path.dirname(self.relative(path)) or "."
+        key = os.path.join(self._root, above)
         with _guard:
             held = _held.setdefault(key, _Held())
             held.users += 1
         try:
-            with held.lock:
+            with held.lock, contextlib.ExitStack() as stack:
+                # Where there is no folder there is no file of which anything could be lost.
+                folder = None
+                with contextlib.suppress(WorkspaceError):
+                    folder = stack.enter_context(self._folder(above, path))
+                if folder is not None:
+                    _lock(folder, path)
                 yield
         finally:
             with _guard:
@@ -229,6 +245,28 @@ class Workspace:
             kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
             raise WorkspaceError(f"{path} is {kind}; a file is needed")
         return stat.S_IMODE(found.st_mode)
+
+
+def _lock(folder: int, path: str) -> None:
+    """Keep other processes from an open folder, until it is closed.
+
+    Raises:
+        WorkspaceError: where another keeps it for too long.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise WorkspaceError(
+                    f"another process keeps the folder of {path} locked; try again later"
+                ) from None
+            time.sleep(_STEP)
+        except OSError:  # its file system has no locks
+            return
+        else:
+            return
 
 
 @contextlib.contextmanager

@@ -1,6 +1,10 @@
 """What the file tools read, write, change, list and find."""
 
 import base64
+import fcntl
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -123,6 +127,48 @@ def test_parallel_edits_of_one_file_lose_nothing(call: Call, workspace: Path) ->
     with ThreadPoolExecutor(8) as pool:
         assert not any(pool.map(edit, range(30)))
     assert (workspace / "a").read_text(encoding="utf-8") == "".join(f"[{n}]" for n in range(30))
+
+
+EDITING = """\
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from runner.toolkit.workspace import Workspace
+
+me, files = sys.argv[2], Workspace(Path(sys.argv[1]))
+
+def edit(n):
+    with files.lock("d/a"):
+        text = files.read("d/a", 10_000).decode()
+        files.write("d/a", text.replace(f"<{me}.{n}>", "x").encode())
+
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(edit, range(50)))
+"""
+
+
+def test_edits_of_several_processes_lose_nothing(workspace: Path) -> None:
+    write(workspace, d__a="".join(f"<{me}.{n}>" for me in range(3) for n in range(50)))
+    editing = [
+        subprocess.Popen([sys.executable, "-c", EDITING, str(workspace), str(me)])
+        for me in range(3)
+    ]
+    assert [process.wait() for process in editing] == [0, 0, 0]
+    assert (workspace / "d" / "a").read_text(encoding="utf-8") == "x" * 150
+    assert [each.name for each in (workspace / "d").iterdir()] == ["a"]
+
+
+def test_a_folder_that_another_keeps_locked_is_not_waited_for_for_ever(
+    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.toolkit.workspace._PATIENCE", 0.01)
+    write(workspace, a="one")
+    folder = os.open(workspace, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    edits = [{"old": "one", "new": "two"}]
+    assert "keeps the folder of a locked" in fault(call("edit_file", path="a", edits=edits))
+    os.close(folder)
+    assert not call("edit_file", path="a", edits=edits).is_error
 
 
 def test_files_are_listed_but_for_those_that_git_ignores(call: Call, workspace: Path) -> None:
