@@ -44,11 +44,11 @@
       if (!most) return;
       this.tokens.replaceChildren(...groups.map((group, at) => column(group, PARTS.map(([kind, name], part) => [kind, name, tokens[at][part], PiRun.number]), most)));
       this.money.replaceChildren(...groups.map((group, at) => column(group, [["cost", "", costs[at], PiRun.dollars]], dearest)));
-      const unit = size > 1 ? `${size} turns` : "turn";
-      this.most.textContent = `at most ${PiRun.compact(most)} a ${unit}`;
-      this.dearest.textContent = `at most ${PiRun.dollars(dearest)} a ${unit}`;
-      this.tokens.setAttribute("aria-label", `Tokens by turn, ${PiRun.plural(turns.length, "turn")}, at most ${PiRun.number(most)} a ${unit}`);
-      this.money.setAttribute("aria-label", `Cost by turn, at most ${PiRun.dollars(dearest)} a ${unit}`);
+      const unit = size > 1 ? `in ${size} turns` : "a turn";
+      this.most.textContent = `at most ${PiRun.compact(most)} ${unit}`;
+      this.dearest.textContent = `at most ${PiRun.dollars(dearest)} ${unit}`;
+      this.tokens.setAttribute("aria-label", `Tokens by turn, ${PiRun.plural(turns.length, "turn")}, at most ${PiRun.number(most)} ${unit}`);
+      this.money.setAttribute("aria-label", `Cost by turn, at most ${PiRun.dollars(dearest)} ${unit}`);
     }
   };
 

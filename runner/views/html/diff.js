@@ -3,6 +3,12 @@
 {
   const { el, put, icon, oneLine, plural } = PiRun;
   const SHOWN = 60;
+  const KEYS = [
+    ["j  k", "next and previous difference"],
+    ["Enter", "fold, or unfold"],
+    ["t", "dark or light"],
+    ["?", "these keys"],
+  ];
 
   /**
    * Show how two runs differ. `a` and `b` are {name, events}; `differences` is a list of
@@ -17,7 +23,7 @@
     const status = el("span", { class: `status status-${same ? "ok" : "error"}` }, icon(same ? "ok" : "error"), same ? "same" : plural(differences.length, "difference"));
     put(
       root,
-      el("header", { class: "top" }, el("div", { class: "top-row" }, el("div", { class: "title" }, status, el("h1", {}, "Two logs compared")), el("span", { class: "space" }), PiRun.pageTools())),
+      el("header", { class: "top" }, el("div", { class: "top-row" }, el("div", { class: "title" }, status, el("h1", {}, "Two logs compared")), el("span", { class: "space" }), PiRun.pageTools(KEYS))),
       el(
         "main",
         { id: "main" },
@@ -28,7 +34,7 @@
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog")) return;
       if (event.key === "t") PiRun.flipTheme();
-      else if (event.key === "?") PiRun.showKeys();
+      else if (event.key === "?") PiRun.showKeys(KEYS);
       else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
     });
     for (const one of sides) one.view.schedule();

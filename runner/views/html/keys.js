@@ -4,7 +4,7 @@
   const { el } = PiRun;
 
   const KEYS = [
-    ["j  k  ↓  ↑", "next and previous message or call"],
+    ["j  k", "next and previous message or call"],
     ["]  [", "next and previous turn"],
     ["Enter", "unfold, or fold"],
     ["/", "search; Enter and Shift+Enter go through the hits"],
@@ -48,10 +48,11 @@
     }
   }
 
-  PiRun.showKeys = () => {
+  /** Tell the keys of a page, each with what it does. */
+  PiRun.showKeys = (keys = KEYS) => {
     let dialog = document.getElementById("keys");
     if (!dialog) {
-      dialog = el("dialog", { id: "keys", "aria-label": "Keys" }, el("h2", {}, "Keys"), el("dl", { class: "keys" }, ...KEYS.flatMap(([key, what]) => [el("dt", {}, ...key.split("  ").map((one) => el("kbd", {}, one))), el("dd", {}, what)])), el("form", { method: "dialog" }, el("button", { class: "small" }, "Close")));
+      dialog = el("dialog", { id: "keys", "aria-label": "Keys" }, el("h2", {}, "Keys"), el("dl", { class: "keys" }, ...keys.flatMap(([key, what]) => [el("dt", {}, ...key.split("  ").map((one) => el("kbd", {}, one))), el("dd", {}, what)])), el("form", { method: "dialog" }, el("button", { class: "small" }, "Close")));
       document.body.append(dialog);
     }
     if (!dialog.open) dialog.showModal();
@@ -61,9 +62,7 @@
   PiRun.keys = (view) => {
     const acts = {
       j: () => step(view, 1),
-      ArrowDown: () => step(view, 1),
       k: () => step(view, -1),
-      ArrowUp: () => step(view, -1),
       "]": () => turn(view, 1),
       "[": () => turn(view, -1),
       "/": () => view.find.search.focus(),
@@ -77,7 +76,7 @@
       o: () => view.outline.tree.focus(),
       l: () => view.timeline.body.focus(),
       t: PiRun.flipTheme,
-      "?": PiRun.showKeys,
+      "?": () => PiRun.showKeys(),
     };
     document.addEventListener("keydown", (event) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -39,23 +39,7 @@
   }
 
   function live(root, page) {
-    const send = async (action) => {
-      const answer = await fetch(page.actions, { method: "POST", headers: { "Content-Type": "application/json", ...page.headers }, body: JSON.stringify(action) });
-      const told = await answer.text();
-      if (!answer.ok) throw new Error(PiRun.oneLine(told, 300) || `The server answers ${answer.status}.`);
-      let place = null;
-      try {
-        place = JSON.parse(told);
-      } catch {
-        return;
-      }
-      if (action.type === "start" && place?.events) {
-        page.actions = place.actions ?? page.actions;
-        PiRun.stream(view, place.events);
-      }
-    };
-    const view = PiRun.view(root, { name: page.name, live: true, inputs: page.inputs, onAction: page.actions ? send : null });
-    if (page.events) PiRun.stream(view, page.events);
+    const view = PiRun.view(root, { name: page.name, live: true });
     root.dataset.ready = "true";
     return view;
   }

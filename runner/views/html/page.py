@@ -74,36 +74,13 @@ def comparison(
     yield _tail()
 
 
-def live_page(
-    name: str,
-    *,
-    events: str | None = None,
-    actions: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> str:
-    """A page that shows a run as it happens, from a server.
+def live_page(name: str) -> str:
+    """A page of a run that goes on: what serves it gives it the events, by the page's script.
 
     Args:
         name: What the run is called until its first event came.
-        events: The address of a stream (``text/event-stream``) with an event of the log in each
-            ``data``, from the first one on. None: the run is started from the page.
-        actions: Where what a person does is sent to, as a POST of JSON: ``{type: start, inputs}``,
-            ``{type: steer, queue: steering | follow_up, text}`` or ``{type: abort}``. An answer
-            that is no 2xx is shown as text; that of a start is ``{events, actions?}``, addresses
-            of the new run. None: the page only shows.
-        inputs: The spec's, as in a plan; a form for them stands in the page until a run began.
-        headers: Sent with each action, such as a token.
     """
-    page = {
-        "kind": "live",
-        "name": name,
-        "events": events,
-        "actions": actions,
-        "inputs": inputs,
-        "headers": headers or {},
-    }
-    return _head(f"{name} · pi-run", live=True) + _data("page", page) + _tail()
+    return _head(f"{name} · pi-run") + _data("page", {"kind": "live", "name": name}) + _tail()
 
 
 def _name(first: Event | None) -> str:
@@ -169,8 +146,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def policy(*, live: bool = False) -> str:
-    """The page's Content-Security-Policy. A live page may speak with its own server."""
+def _policy() -> str:
     rules = [
         "default-src 'none'",
         f"script-src {_hash(_script())}",
@@ -182,14 +158,12 @@ def policy(*, live: bool = False) -> str:
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     ]
-    if live:
-        rules.append("connect-src 'self'")
     return "; ".join(rules)
 
 
-def _head(title: str, *, live: bool = False) -> str:
+def _head(title: str) -> str:
     head = _template()[0]
-    head = head.replace("@POLICY@", policy(live=live)).replace("@STYLE@", _asset("page.css"))
+    head = head.replace("@POLICY@", _policy()).replace("@STYLE@", _asset("page.css"))
     # Last, so that nothing in it is taken for a place of the template.
     return head.replace("@TITLE@", html.escape(one_line(title, 160)))
 

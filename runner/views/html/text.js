@@ -96,13 +96,14 @@ const PiRun = {};
   PiRun.json = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "null");
 
   const number = new Intl.NumberFormat("en-US");
+  const money = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
   PiRun.number = (value) => number.format(value);
   PiRun.compact = (value) => (value < 10000 ? number.format(value) : short.format(value));
   PiRun.plural = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
   PiRun.dollars = (cost) =>
-    `$${cost === 0 ? "0" : cost < 1 ? cost.toFixed(cost < 0.001 ? 6 : 4) : number.format(Math.round(cost * 100) / 100)}`;
+    `$${cost === 0 ? "0" : cost < 1 ? cost.toFixed(cost < 0.001 ? 6 : 4) : money.format(cost)}`;
   PiRun.bytes = (count) =>
     count < 1000 ? `${count} B` : count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
   PiRun.duration = (seconds) => {

@@ -22,21 +22,21 @@
       this.printing = false;
       this.waiting = new Set();
       this.run = new PiRun.Run({ parting: options.parting ?? null, changed: (what, thing) => this.#changed(what, thing) });
-      this.#build(root, options);
+      this.#build(root);
     }
 
-    #build(root, options) {
+    #build(root) {
       this.sections = new PiRun.Sections(this);
       this.timeline = new PiRun.Timeline(this);
       this.chart = new PiRun.Chart(this);
       this.outline = new PiRun.Outline(this);
-      this.head = new PiRun.Head(this, PiRun.pageTools(this));
+      this.head = new PiRun.Head(this, PiRun.pageTools());
       this.find = new PiRun.Find(this);
       this.panels = el("div", { class: "panels" }, this.head.notices, this.head.summary, this.timeline.element, this.chart.element);
       this.main = el("main", { id: "main", tabindex: "-1" }, this.panels, el("div", { class: "columns-two" }, this.outline.element, el("div", { class: "content" }, this.find.element, this.find.empty, this.sections.element)));
       root.classList.add("pi-run");
       root.replaceChildren(el("a", { class: "skip", href: "#main" }, "Skip to the run"), this.head.element, this.main);
-      this.console = this.live ? new PiRun.Console(this, options) : null;
+      this.console = this.live ? new PiRun.Console(this) : null;
       if (this.console) {
         root.append(this.console.element);
         this.console.draw();
@@ -185,12 +185,12 @@
     new ResizeObserver(tell).observe(top);
   };
 
-  /** Buttons for the page as a whole. */
-  PiRun.pageTools = () =>
+  /** Buttons for the page as a whole; `keys` are those that it tells. */
+  PiRun.pageTools = (keys) =>
     el(
       "div",
       { class: "buttons" },
       el("button", { type: "button", class: "small", title: "Dark or light (t)", "aria-label": "Dark or light", on: { click: PiRun.flipTheme } }, icon("theme")),
-      el("button", { type: "button", class: "small", title: "Keys (?)", "aria-label": "Keys", on: { click: PiRun.showKeys } }, "?"),
+      el("button", { type: "button", class: "small", title: "Keys (?)", "aria-label": "Keys", on: { click: () => PiRun.showKeys(keys) } }, "?"),
     );
 }

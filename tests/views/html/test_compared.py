@@ -71,6 +71,8 @@ def test_a_comparison_is_led_by_the_keyboard(
     assert button.get_attribute("aria-expanded") == "true"
     press(page, "Enter")
     assert button.get_attribute("aria-expanded") == "false"
+    press(page, "?")
+    assert "next and previous difference" in page.get_by_role("dialog").inner_text()
 
 
 def test_the_same_is_told_to_be_the_same(open_page: Open, triage: Path, pi_run: PiRun) -> None:

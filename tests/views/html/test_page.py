@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.views.html import Slim, comparison, live_page, report
+from runner.views.html import Slim, comparison, report
 
 Event = dict[str, Any]
 
@@ -90,13 +90,6 @@ def test_it_is_alone_in_the_world() -> None:
     # Names of SVG's namespace are no addresses that anybody asks for.
     assert set(re.findall(r"https?://[^\s'\"]+", page)) == {"http://www.w3.org/2000/svg"}
     assert "@import" not in page
-
-
-def test_a_live_page_may_speak_with_its_own_server_alone() -> None:
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', live_page("x"))
-
-    assert policy
-    assert "connect-src 'self'" in policy.group(1).split("; ")
 
 
 # --- what is left out -----------------------------------------------------------------------------
