@@ -12,7 +12,7 @@ from runner.api.options import Control, RunOptions
 from runner.api.prepared import Prepared, prepare
 from runner.api.runs import run
 from runner.api.tooling import tool_names
-from runner.error import UsageError, did_you_mean
+from runner.error import SpecError, UsageError, did_you_mean
 from runner.spec.load import load
 
 _NOTHING: dict[str, Any] = {
@@ -83,7 +83,10 @@ async def call_tool(
         file = Path(folder) / "call.yaml"
         spec = {"version": 1, "prompt": "", "model": changes["model"], "tools": [name]}
         file.write_text(json.dumps(spec), "utf-8")
-        prepared = prepare(str(file), replace(options, model=None, log="none"))
+        try:
+            prepared = prepare(str(file), replace(options, model=None, log="none"))
+        except SpecError as error:  # nobody knows this file
+            raise UsageError("\n".join(fault.message for fault in error.faults)) from error
     # The file is gone before the tool is called, which may be killed.
     return await _called(prepared, name, control)
 

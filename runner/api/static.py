@@ -59,6 +59,8 @@ def _named(loaded: Loaded) -> dict[str, Any]:
 def tools(path: str | None = None) -> list[dict[str, Any]]:
     """The tools of a spec, or those that need none, each with its schema and where it comes from.
 
+    Of those that need none, one that can't be had has a ``problem`` in place of a schema.
+
     Raises:
         SpecError: with all that is wrong with the spec.
     """
@@ -84,7 +86,19 @@ def _built_in() -> list[dict[str, Any]]:
     names = tool_names()
     model = {"provider": "scripted", "script": []}
     loaded = load_plan({"version": 1, "model": model, "tools": names}, name="built-in")
-    return [_tool(loaded, index, _edges()) for index in range(len(names))]
+    return [_listed(loaded, index) for index in range(len(names))]
+
+
+def _listed(loaded: Loaded, index: int) -> dict[str, Any]:
+    """A tool of a list in which one that can't be had takes no other with it."""
+    from runner.api.tooling import source_of
+
+    try:
+        return _tool(loaded, index, _edges())
+    except UsageError as error:
+        name = str(loaded.spec.tools[index])
+        known = {"name": name, "description": "", "parameters": {}, "source": source_of(name)}
+        return known | {"problem": f"it can't be used: {error}"}
 
 
 def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:

@@ -115,6 +115,9 @@ def source_of(name: str) -> str:
 def _named(live: Live, loaded: Loaded, path: str, entry: str | UseTool, names: Names) -> Tool:
     name = entry if isinstance(entry, str) else entry.use
     function = _built_in(name) if name in bundled.tool_names() else _plugged_in(name)
+    if isinstance(entry, str) and name not in bundled.tool_names():
+        # Its name is the entry point's, whatever the function's own is.
+        entry = UseTool(use=name)
     if isinstance(entry, str):
         return _function(live, function, loaded, path, None, names)
     for key, owner in _ONLY.items():
@@ -144,7 +147,7 @@ def _plugged_in(name: str) -> Callable[..., Any]:
     for plug_in in _plug_ins().select(name=name):
         try:
             function = plug_in.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # A plug-in's import runs code that is not ours, and may raise anything.
             raise UsageError(
                 f'the plug-in for tool "{name}" ({plug_in.value}) can\'t be loaded:'
@@ -180,7 +183,7 @@ def _function(
     options["same_host"] = loaded.spec.permissions is not None
     return from_function(
         function,
-        name=entry.name if entry else None,
+        name=entry.name or (entry.use if isinstance(entry, UseTool) else None) if entry else None,
         description=entry.description if entry else None,
         surroundings=Surroundings(
             workspace=live.workspace,

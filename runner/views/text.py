@@ -220,10 +220,14 @@ _LINES: dict[str, Callable[[TextView, Event], Iterator[str]]] = {
 
 
 def tool_lines(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Tools as a table: name and source, what it does, and its parameters with their types."""
+    """Tools as a table: name and source, what it does, and its parameters with their types.
+
+    Of one with a ``problem``, which can't be used, that is told in place of what it does.
+    """
     width = max((len(tool["name"]) for tool in tools), default=0)
     for tool in tools:
-        yield f"{tool['name']:<{width}}  {one_line(tool['description'])}"
+        about = tool.get("problem") or tool["description"]
+        yield f"{one_line(tool['name']):<{width}}  {one_line(about)}"
         yield f"{'':<{width}}  from {one_line(tool['source'])}"
         required = tool["parameters"].get("required", ())
         for name, schema in tool["parameters"].get("properties", {}).items():

@@ -301,6 +301,14 @@ def test_no_more_calls_at_once_than_a_tool_may_have(runs: Runs, count: int) -> N
 # --- a plug-in's ----------------------------------------------------------------------------------
 
 
+BROKEN = {
+    "bad": "plug_in_of_a_test:no",
+    "lost": "No module named",
+    "leaving": "SystemExit: 9",
+    "no name": "is no name for a tool",
+}
+
+
 def test_a_plug_in_brings_a_tool(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,17 +316,24 @@ def test_a_plug_in_brings_a_tool(
     info = site / "plug-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n", "utf-8")
-    points = "[pi_run.tools]\ngreet = plug_in_of_a_test:greet\nbad = plug_in_of_a_test:no\n"
+    points = "[pi_run.tools]\ngreet = plug_in_of_a_test:greet\nhi = plug_in_of_a_test:greet\n"
+    points += "bad = plug_in_of_a_test:no\nlost = no_module_of_a_test:no\n"
+    points += "leaving = plug_in_that_leaves:no\nno name = plug_in_of_a_test:greet\n"
+    (site / "plug_in_that_leaves.py").write_text("raise SystemExit(9)", "utf-8")
     (info / "entry_points.txt").write_text(points, "utf-8")
     source = "def greet(name: str) -> str:\n    'Greet.'\n    return f'hello {name}'\n"
     (site / "plug_in_of_a_test.py").write_text(source, "utf-8")
     monkeypatch.syspath_prepend(str(site))
-    runs(["greet"], [("greet", {"name": "you"})], "x")
-    assert runs.results == [(False, "hello you")]
+    runs(["greet", "hi"], [("greet", {"name": "you"}), ("hi", {"name": "me"})], "x")
+    assert runs.results == [(False, "hello you"), (False, "hello me")]
     from runner.api import tools
-    from runner.error import SpecError, UsageError
+    from runner.error import SpecError
 
-    with pytest.raises(UsageError, match='plug-in for tool "bad"'):
-        tools()
+    listed = {each["name"]: each for each in tools()}
+    assert "parameters" in listed["read_file"]
+    assert listed["greet"]["source"] == "plug-in plug_in_of_a_test:greet"
+    for name, why in BROKEN.items():
+        assert f'"{name}"' in listed[name]["problem"]
+        assert why in listed[name]["problem"]
     with pytest.raises(SpecError, match="plug_in_of_a_test:no"):
         runs(["bad"], "x")
