@@ -17,6 +17,10 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All that is given out of IPv6; a network's own addresses, and translators, lie elsewhere."""
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
+"""Registered for protocols, relays and examples by RFC 6890 and 9637."""
 # A number of any base as the last label: the system would read the whole as an IPv4 address.
 _NUMERIC = re.compile(r"(?:.*\.)?(?:0[xX][0-9a-fA-F]*|\d+)\.?")
 
@@ -68,9 +72,16 @@ def refused(address: str) -> str | None:
     for each in _meant(ipaddress.ip_address(address.partition("%")[0])):
         if each.is_loopback:
             return "this machine"
-        if each.is_multicast or not each.is_global:
+        if each.is_multicast or not each.is_global or _is_special(each):
             return "no address of the public internet"
     return None
+
+
+def _is_special(address: Address) -> bool:
+    """Whether it has a use of its own that not every version of Python knows."""
+    if address.version == 6 and address not in _UNICAST:
+        return True
+    return any(address in network for network in _SPECIAL if network.version == address.version)
 
 
 def _meant(address: Address) -> list[Address]:
