@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from runner.cli.command import Command, Line, format_option, page_option
 from runner.cli.streams import Streams
+from runner.error import LogError
 
 if TYPE_CHECKING:
     from runner.log.difference import Difference
@@ -81,12 +83,22 @@ def command(
 
 
 def _page(streams: Streams, page: str, one: str, other: str, found: Iterable[Difference]) -> int:
-    """Write a page of both runs and what differs."""
+    """Write a page of both runs and what differs.
+
+    Raises:
+        LogError: where a log can't be read twice.
+    """
     from runner.cli.page_file import hold_writable, write_page
     from runner.log.read import read
     from runner.views.html import comparison
 
     hold_writable(page, one, other)
+    for log in (one, other):
+        if not os.path.isfile(log):
+            raise LogError(
+                f"{log}: is a pipe, which gives its lines only once, and a page tells them after "
+                "they were compared; write them to a file"
+            )
     differences = [difference.as_json() for difference in found]
     first, second = (event for _, event in read(one)), (event for _, event in read(other))
     write_page(streams, page, comparison(first, second, differences, names=(one, other)))

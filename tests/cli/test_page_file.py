@@ -95,6 +95,16 @@ def test_a_place_that_is_none(log: Path, pi_run: PiRun, place: str, why: str, co
     assert "Traceback" not in done.stderr
 
 
+def test_two_logs_of_a_page_are_files(log: Path, pi_run: PiRun) -> None:
+    text = log.read_text(encoding="utf-8")
+
+    assert pi_run("show", "/dev/stdin", "--html", "page.html", input=text).returncode == 0
+    done = pi_run("diff", "log.jsonl", "/dev/stdin", "--html", "page.html", input=text)
+
+    assert done.returncode == 6
+    assert "is a pipe, which gives its lines only once" in done.stderr
+
+
 def test_a_device_gets_it_as_it_is(log: Path, pi_run: PiRun) -> None:
     assert pi_run("show", "log.jsonl", "--html", "/dev/null").returncode == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)

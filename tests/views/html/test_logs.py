@@ -134,10 +134,11 @@ def test_events_one_by_one_come_to_the_same_page(
     log = (triage / "log.jsonl").read_text(encoding="utf-8")
     page.evaluate(
         """async (log) => {
-            for (const line of log.split("\\n").filter(Boolean)) {
+            for (const [at, line] of log.split("\\n").filter(Boolean).entries()) {
+                // What comes twice, as after a break, counts once.
                 PiRun.shown.add(JSON.parse(line));
                 PiRun.shown.add(JSON.parse(line));
-                await new Promise(requestAnimationFrame);
+                if (at % 3 === 0) await new Promise(requestAnimationFrame);
             }
             PiRun.shown.finish();
         }""",
