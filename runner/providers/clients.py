@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Mapping
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -28,12 +28,36 @@ def is_loopback(url: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost")
 
 
+class Client(Protocol):
+    """What sends requests: httpx's own client, or what does the part of it that is needed here."""
+
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes,
+        headers: Mapping[str, str],
+        timeout: httpx.Timeout,
+    ) -> httpx.Request:
+        """A request that can be sent."""
+        ...
+
+    async def send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        """Send it; the answer's body is still to be read, and the answer to be closed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
 class _Pool:
     """The HTTP clients of one event loop, one for each way to connect."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.clients: dict[str, httpx.AsyncClient] = {}
+        self.clients: dict[str, Client] = {}
         self.keeper = self._keep()
 
     async def _keep(self) -> AsyncGenerator[None, None]:
@@ -49,7 +73,7 @@ class _Pool:
 _pools: dict[int, _Pool] = {}
 
 
-async def client_for(url: str) -> httpx.AsyncClient:
+async def client_for(url: str) -> Client:
     """The running loop's client for a URL."""
     loop = asyncio.get_running_loop()
     pool = _pools.get(id(loop))
@@ -73,10 +97,10 @@ def _way(url: str) -> str:
     return "plain" if url.startswith("http://") else "tls"
 
 
-def _make_client(way: str) -> httpx.AsyncClient:
-    import httpx
-
+def _make_client(way: str) -> Client:
     if way == "proxies":
+        import httpx
+
         limits = httpx.Limits(
             max_connections=None,
             max_keepalive_connections=KEEP_CONNECTIONS,
@@ -84,12 +108,13 @@ def _make_client(way: str) -> httpx.AsyncClient:
         )
         return httpx.AsyncClient(verify=_tls(), limits=limits)
 
+    from runner.providers.direct import Direct
     from runner.providers.transport import Transport
 
     # Loading the certificates takes longer than all else that a run does before its request.
     tls = _tls() if way == "tls" else None
     transport = Transport(tls, keep=KEEP_CONNECTIONS, keep_seconds=KEEP_SECONDS)
-    return httpx.AsyncClient(transport=transport, trust_env=False)
+    return Direct(transport)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from runner.error import ProviderError
-from runner.providers.clients import client_for
+from runner.providers.clients import Client, client_for
 from runner.providers.failure import failure_of_answer, short
 from runner.providers.settings import ModelSettings
 from runner.providers.sse import Event, SseReader
@@ -99,7 +99,7 @@ async def _post(
         raise _transport_error(error, url, settings, secret) from None
 
 
-async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+async def _send(client: Client, request: httpx.Request) -> httpx.Response:
     """Send a request; over a new connection, where a kept one turns out to have ended.
 
     Servers close connections that they promised to keep (llama.cpp does after each stream), and a
