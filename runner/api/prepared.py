@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from runner.api.build import Builder
 from runner.api.live import Live
 from runner.api.options import Control, RunOptions
-from runner.api.static import changes_of, key_faults, target_faults
+from runner.api.static import changes_of, key_faults, look_at_targets, target_problem
 from runner.engine.plan import Plan
 from runner.error import Fault, SpecError, TemplateError, UsageError
 from runner.log.place import default_path, new_run_id
@@ -37,6 +37,8 @@ class Prepared:
     """What it reaches out with."""
     log: Path | None
     """Where the log goes; None for no log."""
+    doubts: list[Fault] = field(default_factory=list)
+    """Names of tools in what the spec says of calls that no tool has."""
 
     @property
     def name(self) -> str:
@@ -70,7 +72,7 @@ class Prepared:
     @property
     def warnings(self) -> list[Fault]:
         """What should be looked at, though nothing is wrong."""
-        return self.loaded.warnings
+        return [*self.loaded.warnings, *self.doubts]
 
 
 @dataclass(slots=True)
@@ -84,6 +86,8 @@ class Compiled:
     options: RunOptions
     """How all of its runs are to be run."""
     workspace: Path
+    doubts: list[Fault] = field(default_factory=list)
+    """What may not do what it is to do: see `Prepared.doubts`."""
 
     def prepare(self, options: RunOptions | None = None) -> Prepared:
         """Bind inputs and make a plan. Nothing is run.
@@ -124,7 +128,8 @@ class Compiled:
         except TemplateError as error:
             # Nothing was run: with these inputs the spec can't be.
             raise UsageError(f"{loaded.file}: {error}") from error
-        return Prepared(loaded, options, run_id, inputs, plan, builder, redactor, live, path)
+        made = (loaded, options, run_id, inputs, plan, builder, redactor, live, path)
+        return Prepared(*made, self.doubts)
 
 
 def compile_spec(path: str, options: RunOptions | None = None) -> Compiled:
@@ -135,13 +140,14 @@ def compile_spec(path: str, options: RunOptions | None = None) -> Compiled:
         UsageError: for what is wrong with the options.
     """
     options = options or RunOptions()
-    loaded = load(path, sets=changes_of(options))
+    loaded = load(path, sets=changes_of(options), probe=target_problem)
     faults = loaded.missing_environment(options.environ)
     workspace = _workspace(loaded, options)
-    faults += [*target_faults(loaded), *key_faults(loaded, options.environ)]
+    wrong, doubts = look_at_targets(loaded)
+    faults += [*wrong, *key_faults(loaded, options.environ)]
     if faults:
         raise SpecError(faults)
-    return Compiled(loaded, options, workspace)
+    return Compiled(loaded, options, workspace, doubts)
 
 
 def prepare(path: str, options: RunOptions | None = None) -> Prepared:

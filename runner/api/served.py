@@ -11,7 +11,7 @@ from typing import Any
 from runner.api.options import Control, RunOptions, RunResult
 from runner.api.prepared import prepare
 from runner.api.runs import run
-from runner.api.static import changes_of, key_faults, target_faults
+from runner.api.static import changes_of, key_faults, look_at_targets
 from runner.api.telling import runner_version
 from runner.error import PiRunError, SpecError, UsageError, did_you_mean
 from runner.json_text import line
@@ -153,7 +153,8 @@ class SpecServer:
 def _served(path: str, options: RunOptions) -> tuple[ServedSpec, list[Any]]:
     loaded = load(path, sets=changes_of(options))
     faults = loaded.missing_environment(options.environ)
-    faults += [*target_faults(loaded), *key_faults(loaded, options.environ)]
+    wrong, _ = look_at_targets(loaded)
+    faults += [*wrong, *key_faults(loaded, options.environ)]
     open_inputs = {
         name: known for name, known in loaded.inputs.items() if name not in options.values
     }

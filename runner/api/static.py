@@ -35,10 +35,11 @@ def check(path: str, options: RunOptions | None = None) -> list[Fault]:
         UsageError: if there is no such file, or an option is wrong.
     """
     try:
-        loaded = load(path, sets=changes_of(options))
+        loaded = load(path, sets=changes_of(options), probe=target_problem)
     except SpecError as error:
         return error.faults
-    return target_faults(loaded) + loaded.warnings
+    faults, doubts = look_at_targets(loaded)
+    return faults + loaded.warnings + doubts
 
 
 def explain(path: str, options: RunOptions | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -67,7 +68,8 @@ def tools(path: str | None = None) -> list[dict[str, Any]]:
     if path is None:
         return _built_in()
     loaded = load(path)
-    if faults := target_faults(loaded):
+    faults, _ = look_at_targets(loaded)
+    if faults:
         raise SpecError(faults)
     from runner.spec.model.tool import McpTools
 
@@ -127,18 +129,39 @@ def _tool(loaded: Loaded, index: int, live: Live) -> dict[str, Any]:
 # --- what a spec names ----------------------------------------------------------------------------
 
 
-def target_faults(loaded: Loaded) -> list[Fault]:
-    """What is wrong with what a spec, and all that it uses, names: tools, hooks, providers."""
+def look_at_targets(loaded: Loaded) -> tuple[list[Fault], list[Fault]]:
+    """What is wrong with what a spec, and all that it uses, names: tools, hooks, providers.
+
+    Returns:
+        What is wrong, and what should be looked at though nothing is.
+    """
     faults: list[Fault] = []
+    names: dict[int, list[str]] = {}
     for each in loaded.everything():
-        faults += _tool_faults(each)
+        faults += _tool_faults(each, names.setdefault(id(each), []))
         faults += _python_faults(each)
         faults += _provider_faults(each)
         faults += _sandbox_faults(each)
-    return faults
+    if faults:  # which tools there are is not known
+        return faults, []
+    from runner.api.tool_names import doubts
+
+    return [], list(doubts(loaded, names))
 
 
-def _tool_faults(loaded: Loaded) -> Iterator[Fault]:
+def target_problem(target: str, folder: str) -> str | None:
+    """What is wrong with a function that a spec names; None where it can be had."""
+    from runner.python_file import load_callable
+
+    try:
+        load_callable(target, Path(folder))
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _tool_faults(loaded: Loaded, names: list[str]) -> Iterator[Fault]:
+    """What is wrong with the tools of a spec; ``names`` gets what each is called."""
     from runner.spec.model.tool import AgentTool, McpTools, PythonTool
 
     taken: dict[str, int] = {}
@@ -161,6 +184,7 @@ def _tool_faults(loaded: Loaded) -> Iterator[Fault]:
             message = f'there is a tool "{name}" already, {first}; give one another name'
             yield loaded.fault(path, message)
         taken.setdefault(name, index)
+        names.append(name)
 
 
 def _server_faults(loaded: Loaded, index: int, entry: McpTools) -> Iterator[Fault]:
@@ -200,12 +224,8 @@ def _python_faults(loaded: Loaded) -> Iterator[Fault]:
     for path, target in named:
         if target is None:
             continue
-        from runner.python_file import load_callable
-
-        try:
-            load_callable(target, Path(loaded.folder_of(path)))
-        except UsageError as error:
-            yield loaded.fault(path, str(error))
+        if problem := target_problem(target, loaded.folder_of(path)):
+            yield loaded.fault(path, problem)
 
 
 def _provider_faults(loaded: Loaded) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner import api, json_text
-from runner.cli.failure import annotation_lines, tell
+from runner.cli.failure import annotation_lines, fault_line, tell
 from runner.cli.streams import Streams
 from runner.error import Fault, PiRunError, SpecError
 
@@ -50,14 +50,9 @@ def explain_all(streams: Streams, specs: Sequence[str], options: api.RunOptions)
 
 def _print_lines(streams: Streams, path: str, faults: Sequence[Fault]) -> None:
     for fault in faults:
-        streams.result(str(fault) if not fault.warning else _warning(fault))
+        streams.result(fault_line(fault))
     if all(fault.warning for fault in faults):
         streams.result(f"{path}: ok")
-
-
-def _warning(fault: Fault) -> str:
-    place = f"{fault.file}:{fault.line}:{fault.column}"
-    return f"{place}: {fault.path}: warning: {fault.message}"
 
 
 def _object(fault: Fault) -> dict[str, str | int]:

@@ -41,10 +41,18 @@ def tell(error: BaseException, streams: Streams) -> int:
 def tell_faults(faults: list[Fault], streams: Streams) -> None:
     """Say on stderr what is wrong in specs; in GitHub Actions also as annotations."""
     for fault in faults:
-        streams.say(str(fault))
+        streams.say(fault_line(fault))
     if streams.in_actions:
         for line in annotation_lines(faults):
             streams.annotate(line)
+
+
+def fault_line(fault: Fault) -> str:
+    """A fault in one line; a warning says that it is one."""
+    if not fault.warning:
+        return str(fault)
+    place = f"{fault.file}:{fault.line}:{fault.column}"
+    return f"{place}: {fault.path}: warning: {fault.message}"
 
 
 def annotation_lines(faults: Iterable[Fault]) -> list[str]:

@@ -15,7 +15,14 @@ Example:
   pi-run init demo && cd demo && pi-run words.yaml && pytest""",
 )
 @click.argument("directory", default=".", metavar="[DIR]")
-@click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    # What others tell besides their results is its result: PI_RUN_QUIET does not mean that.
+    allow_from_autoenv=False,
+    help="Tell nothing but errors.",
+)
 @click.pass_obj
 def command(streams: Streams, /, directory: str, quiet: bool) -> int:
     """Write a first spec, a tool and a test, which pass as they are.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from runner import api
 from runner.cli import report
-from runner.cli.failure import annotation_lines, tell
+from runner.cli.failure import annotation_lines, tell, tell_faults
 from runner.cli.interrupts import Interrupts
 from runner.cli.steering import FileSteering, TerminalSteering
 from runner.cli.streams import Streams
@@ -139,6 +139,9 @@ class Runs:
                 each.prepared = api.prepare(each.path, each.options)
             except PiRunError as error:
                 code = max(code, tell(error, self._streams))
+            else:
+                if not self._wanted.quiet:
+                    tell_faults(each.prepared.doubts, self._streams)
         return code
 
     # --- one run --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 _TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
@@ -31,10 +32,49 @@ def problem_of(schema: Any) -> tuple[list[str | int], str] | None:
     except RecursionError:
         return [], "it is nested too deeply"
     if error is None:
-        return None
+        return _lost_reference(schema)
     while error.context:  # of several ways in which it could be right, the one it comes closest to
         error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator != "type"))
     return list(error.absolute_path), error.message
+
+
+def _lost_reference(schema: Any) -> tuple[list[str | int], str] | None:
+    """The first ``$ref`` that leads nowhere: nothing outside a schema is ever fetched."""
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
+
+    if not isinstance(schema, dict):
+        return None
+    root = DRAFT202012.create_resource(schema)
+    todo = [(root, EMPTY_REGISTRY.resolver_with_root(root))]
+    while todo:
+        resource, resolver = todo.pop()
+        contents = resource.contents
+        for key in ("$ref", "$dynamicRef"):
+            if not isinstance(contents, dict) or key not in contents:
+                continue
+            try:
+                resolver.lookup(contents[key])
+            except (Unresolvable, ValueError):  # the latter for what is no URI
+                steps = next(_way_to(contents, schema))
+                return [*steps, key], f'"{contents[key]}" is nowhere in it'
+        below = [(one, resolver.in_subresource(one)) for one in resource.subresources()]
+        todo += reversed(below)
+    return None
+
+
+def _way_to(wanted: Any, there: Any) -> Iterator[list[str | int]]:
+    """The steps that lead to a part of a schema."""
+    if there is wanted:
+        yield []
+        return
+    items: Any = ()
+    if isinstance(there, dict):
+        items = there.items()
+    elif isinstance(there, list):
+        items = enumerate(there)
+    for step, item in items:
+        yield from ([step, *rest] for rest in _way_to(wanted, item))
 
 
 def _is_plain(schema: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from runner.spec.check import Check
 from runner.spec.decode import shape_of
 from runner.spec.file import Unreadable, locate, read, source_of
 from runner.spec.loaded import Loaded
-from runner.spec.mark import Included
+from runner.spec.mark import Included, Target
 from runner.spec.model import Spec
 from runner.spec.node import (
     ListNode,
@@ -28,7 +28,7 @@ from runner.spec.node import (
     from_value,
     one_line,
 )
-from runner.spec.shape import INVALID, Decoding, shown
+from runner.spec.shape import INVALID, Decoding, Found, shown
 
 MAX_CHAIN = 20
 """How many files may extend, or use, one another in a row."""
@@ -37,12 +37,20 @@ _Link = tuple[str, str]
 """A file by its full path, and as it is shown."""
 
 
-def load(path: str | os.PathLike[str], *, sets: Iterable[str | tuple[str, Any]] = ()) -> Loaded:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    sets: Iterable[str | tuple[str, Any]] = (),
+    probe: Callable[[str, str], str | None] | None = None,
+) -> Loaded:
     """Load a spec with all that it extends, includes and uses.
 
     Args:
         path: The spec's file.
         sets: Changes to it, as of ``--set``: ``limits.turns=3``, or a PATH and its JSON value.
+        probe: Tells what is wrong with Python that is named, from the name and the folder that it
+            is relative to. It is asked where the spec is wrong, so that all faults are told at
+            once: of one that is not, later stages ask.
 
     Raises:
         SpecError: with all faults of all files.
@@ -54,10 +62,24 @@ def load(path: str | os.PathLike[str], *, sets: Iterable[str | tuple[str, Any]] 
     if wrong := [fault for fault in session.faults if fault.file.startswith(SET)]:
         raise UsageError("\n".join(map(told, wrong)))
     if session.faults or loaded is None:
+        if probe is not None:
+            session.faults += _target_faults(session, probe)
         raise SpecError(session.faults)
     for each in loaded.everything():
         _pass_on(each)
     return loaded
+
+
+def _target_faults(session: _Session, probe: Callable[[str, str], str | None]) -> list[Fault]:
+    known = {(fault.file, fault.line, fault.column) for fault in session.faults}
+    faults = []
+    for found in session.targets:
+        place = found.node.place
+        if (place.source.name, place.line, place.column) in known:
+            continue
+        if problem := probe(getattr(found.node, "text", ""), place.source.folder):
+            faults.append(place.fault(found.path, problem))
+    return faults
 
 
 def _pass_on(loaded: Loaded) -> None:
@@ -127,6 +149,8 @@ class _Session:
     """By full path: the tree of a file, laid over what it extends."""
     chain: list[_Link] = field(default_factory=list)
     """The specs that are being loaded."""
+    targets: list[Found] = field(default_factory=list)
+    """The Python that they name."""
 
     def top(self, path: str, changes: list[Change]) -> Loaded | None:
         """Load the spec that was asked for."""
@@ -165,6 +189,7 @@ class _Session:
         if spec is not INVALID:
             loaded.name = spec.name or loaded.name
             loaded.inputs = spec.inputs
+        self.targets += [found for found in into.found if isinstance(found.mark, Target)]
         Check(loaded, into.found, self.faults, self.agent).run()
         return None if spec is INVALID else loaded
 

@@ -43,6 +43,74 @@ def test_faults_of_all_specs_come_to_stdout(pi_run: PiRun, spec: Write) -> None:
     assert lines[2].startswith("b.yaml:4:17: limits.turns: ")
 
 
+def test_faults_of_structure_hide_none_of_python(pi_run: PiRun, spec: Write, folder: Path) -> None:
+    (folder / "t.py").write_text("def add(a: int) -> int:\n    return a\n", encoding="utf-8")
+    more = """\
+comand: x
+tools: [{python: "t.py:ad"}, {python: "t.py:add"}, {python: "none.py:a"}]
+hooks: {transform_context: [{python: "t.py:trim"}]}
+"""
+    spec(more=more)
+    for words, name in ((["check", "spec.yaml"], "stdout"), (["spec.yaml"], "stderr")):
+        done = pi_run(*words)
+        assert done.returncode == 2
+        places = [line.partition(": ")[0] for line in getattr(done, name).splitlines()]
+        assert places == [f"spec.yaml:{at}" for at in ("4:1", "5:18", "5:61", "6:38")]
+
+
+NAMES = """\
+tools: [read_file, {name: mail, description: Mail., command: [echo]}]
+permissions: {allow: ["mial(a)", "*", "ma*"], ask: [write_file], deny: ["shel(rm *)"]}
+hooks:
+  before_tool_call: [{deny: {tool: maill}}, {set: {tool: mail, args: {}}}, {allow: {tool: x}}]
+steering: {messages: [{after_tool: raed_file, text: Stop.}]}
+expect: [{tool_called: {name: maill}}, {tool_called: shell}, {tool_not_called: shell}]
+"""
+
+
+def test_names_of_tools_that_none_has_are_warned_of(pi_run: PiRun, spec: Write) -> None:
+    spec(more=NAMES)
+    wanted = [
+        'spec.yaml:5:23: permissions.allow[0]: warning: no tool here is called "mial"; did you '
+        'mean "mail"?',
+        'spec.yaml:5:73: permissions.deny[0]: warning: no tool here is called "shel"; did you mean '
+        '"shell"?',
+        "spec.yaml:7:36: hooks.before_tool_call[0].deny.tool: warning: no tool here is called "
+        '"maill"; did you mean "mail"?',
+        'spec.yaml:7:91: hooks.before_tool_call[2].allow.tool: warning: no tool here is called "x";'
+        " there are: read_file, mail",
+        'spec.yaml:8:36: steering.messages[0].after_tool: warning: no tool here is called "raed_'
+        'file"; did you mean "read_file"?',
+        'spec.yaml:9:31: expect[0].tool_called.name: warning: no tool here is called "maill"; did '
+        'you mean "mail"?',
+        'spec.yaml:9:54: expect[1].tool_called: warning: no tool here is called "shell"; there '
+        "are: read_file, mail",
+    ]
+    done = pi_run("check", "spec.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [*wanted, "spec.yaml: ok"]
+
+    # A rule that can't apply protects nothing: a run says so too.
+    done = pi_run("spec.yaml", "--log", "none")
+    assert done.stderr.splitlines()[: len(wanted)] == wanted
+    assert "warning" not in pi_run("spec.yaml", "--log", "none", "--quiet").stderr
+
+
+def test_names_of_tools_of_agents_and_servers_are_known(pi_run: PiRun, spec: Write) -> None:
+    more = """\
+tools: [{agent: other.yaml}, {mcp: {name: time, command: [none]}}]
+permissions: {allow: [time_now, other], deny: ["t*", mail]}
+expect: [{tool_called: mail}, {tool_called: time_convert}, {tool_called: other}]
+"""
+    tool = "tools: [{name: mail, description: Mail., command: [echo]}]\n"
+    spec("other.yaml", tool + EXPECTS)
+    spec(more=more)
+    (warning, ok) = pi_run("check", "spec.yaml").stdout.splitlines()
+    # An agent's own calls are held against its own rules.
+    assert "permissions.deny[1]" in warning
+    assert ok == "spec.yaml: ok"
+
+
 def test_what_is_not_there_is_told_and_the_rest_is_checked(pi_run: PiRun, spec: Write) -> None:
     spec(more=EXPECTS)
     done = pi_run("check", "nowhere.yaml", "spec.yaml")

@@ -278,6 +278,16 @@ VALUES = {
         "s.yaml:3:42: output.schema.properties.a.type: this is no valid JSON Schema: 'strin' is "
         "not one of ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']",
     ),
+    "reference of a schema that leads nowhere": (
+        "output: {schema: {properties: {a: {items: {$ref: '#/$defs/b'}}}, $defs: {c: {}}}}",
+        "s.yaml:3:50: output.schema.properties.a.items.$ref: this is no valid JSON Schema: "
+        '"#/$defs/b" is nowhere in it',
+    ),
+    "reference of a schema to what would have to be fetched": (
+        "output: {schema: {$ref: 'http://127.0.0.1:9/x.json'}}",
+        "s.yaml:3:25: output.schema.$ref: this is no valid JSON Schema: "
+        '"http://127.0.0.1:9/x.json" is nowhere in it',
+    ),
     "permission": (
         "permissions: {allow: ['git *']}",
         "s.yaml:3:23: permissions.allow[0]: a rule is a tool's name, or NAME(PATTERN), such as "
