@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, cast
 
+from runner.engine.call_time import CallTime, call_time
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.engine.event import Event, Result
 from runner.engine.hook import Hook, HookStopped
@@ -202,7 +203,6 @@ class Call:
     async def _execute(self) -> ToolResult:
         """Step 5: run the tool, for no longer than it may."""
         session, tool = self.session, cast("Tool", self.tool)
-        started = session.clock.now()
         # What the tool sees, and what stops it: a tool may look at the one and stop by itself.
         cancellation, stop = Cancellation(), Cancellation()
 
@@ -210,24 +210,22 @@ class Call:
             cancellation.cancel(reason)
             stop.cancel(reason)
 
-        work = asyncio.ensure_future(self._work(tool, cancellation))
-        timer = None
-        if tool.timeout is not None:
-            late = f"timed out after {tool.timeout:g} s"
-            timer = session.clock.call_later(tool.timeout, lambda: cancel(late))
+        time = CallTime(
+            session.clock, tool.timeout, lambda: cancel(f"timed out after {tool.timeout:g} s")
+        )
+        work = asyncio.ensure_future(self._work(tool, cancellation, time))
         off = session.cancellation.on_cancel(
             lambda: cancel(session.cancellation.reason or "aborted")
         )
         await session.attend(work, stop, agents=self._agents)
         off()
-        if timer is not None:
-            timer.cancel()
-        self._seconds = session.clock.now() - started
+        self._seconds = time.end()
         self._stopped = cancellation.reason
         return outcome(work, cancellation.reason)
 
-    async def _work(self, tool: Tool, cancellation: Cancellation) -> ToolResult:
+    async def _work(self, tool: Tool, cancellation: Cancellation, time: CallTime) -> ToolResult:
         agents_below.set(self._agents)
+        call_time.set(time)
         # A copy: what stands in the history is not changed by a tool.
         arguments = deepcopy(self.arguments)
         updates = self._updates(asyncio.get_running_loop())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from runner.engine.contract import Cancellation, Tool, ToolResult, Update
@@ -70,7 +71,7 @@ class HeldTool:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds; the wait for its turn is among them."""
+        """Seconds; the wait for its turn is not among them."""
         return self._tool.timeout
 
     def check(self, arguments: dict[str, Any]) -> Sequence[str]:
@@ -98,12 +99,25 @@ class HeldTool:
         if self._concurrency is None:
             result = await self._tool.execute(tool_call_id, params, on_update, cancellation)
         else:
-            import asyncio
-
-            self._places = self._places or asyncio.Semaphore(self._concurrency)
-            async with self._places:
+            async with self._turn(self._concurrency):
                 result = await self._tool.execute(tool_call_id, params, on_update, cancellation)
         return shortened(result, self._outputs, _call_of(tool_call_id))
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, concurrency: int) -> AsyncIterator[None]:
+        """Wait until fewer calls than may be are under way. That is not the call's own time."""
+        import asyncio
+
+        from runner.engine.call_time import call_time
+
+        self._places = self._places or asyncio.Semaphore(concurrency)
+        time = call_time.get() if self._places.locked() else None
+        if time is not None:
+            time.end()
+        async with self._places:
+            if time is not None:
+                time.begin()
+            yield
 
 
 def _call_of(tool_call_id: str) -> str:

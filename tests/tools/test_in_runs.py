@@ -298,6 +298,18 @@ def test_no_more_calls_at_once_than_a_tool_may_have(runs: Runs, count: int) -> N
     assert {int(text) for _, text in runs.results} <= set(range(1, count + 1))
 
 
+def test_the_wait_for_its_turn_is_not_a_calls_own_time(runs: Runs) -> None:
+    tool = {
+        "name": "work",
+        "description": "x",
+        "command": ["sh", "-c", "sleep 0.4; echo done"],
+        "concurrency": 1,
+        "timeout": 1.4,
+    }
+    runs([tool], [("work", {}) for _ in range(4)], "x")
+    assert runs.results == [(False, "done\n")] * 4
+
+
 # --- a plug-in's ----------------------------------------------------------------------------------
 
 
