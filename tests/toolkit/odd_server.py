@@ -23,7 +23,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(
         [
             *("die", "hang", "progress", "image", "fail", "error", "lie", "structured", "flood"),
-            *("env", "roots", "huge", "cwd", "spawn"),
+            *("env", "roots", "huge", "cwd", "spawn", "storm"),
         ],
         OBJECT,
     ),
@@ -144,6 +144,14 @@ def call(identity: Any, params: dict[str, Any]) -> dict[str, Any] | None:  # noq
             return text(os.getcwd())
         case "roots":
             return text(json.dumps(ask("roots/list")))
+        case "storm":
+            for n in range(120):
+                send(id=f"storm {n}", method="roots/list" if n % 2 else "sampling/createMessage")
+                send(method="notifications/tools/list_changed")
+                send(id=10_000 + n, result={})
+            with came:
+                came.wait_for(lambda: len(answers) == 120, timeout=10)
+            return text(f"{len(answers)} were answered")
         case "huge":
             say("x" * (1 << 25))
         case "spawn":

@@ -186,6 +186,10 @@ def test_roots_are_the_workspace(odd: Odd) -> None:
     assert roots == {"roots": [{"uri": odd.folder.as_uri(), "name": "workspace"}]}
 
 
+def test_storm_of_questions_and_notices_is_answered_at_a_pace(odd: Odd) -> None:
+    assert text_of(odd.result_of("storm")) == "120 were answered"
+
+
 def test_cancelled_call_is_cancelled_there_too(odd: Odd) -> None:
     async def talk(server: McpServer, tools: dict[str, McpTool]) -> None:
         call = asyncio.ensure_future(odd.call(tools["hang"]))

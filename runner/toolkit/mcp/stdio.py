@@ -25,6 +25,8 @@ _BURST = 2000
 """Messages after which the pace is looked at."""
 _BURST_SECONDS = 0.4
 """Seconds that so many messages take at least."""
+_QUESTION = 20
+"""For how many messages a request counts: each is a task of the SDK until it is answered."""
 
 
 class Pipe(Protocol):
@@ -94,7 +96,7 @@ class Lines:
     async def _messages(self) -> AsyncIterator[SessionMessage]:
         """What comes; ends where the pipe does, or where it says what nobody should."""
         from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
+        from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
         clock = asyncio.get_running_loop().time
         noise, count, began = 0, 0, clock()
@@ -112,10 +114,10 @@ class Lines:
                     return
                 continue
             yield SessionMessage(message)
-            count += 1
-            if count % _BURST == 0:
+            count += _QUESTION if isinstance(message, JSONRPCRequest) else 1
+            if count >= _BURST:
                 await asyncio.sleep(max(began + _BURST_SECONDS - clock(), 0))
-                began = clock()
+                began, count = clock(), 0
 
     async def _lines(self) -> AsyncIterator[bytes]:
         line = bytearray()
