@@ -44,9 +44,9 @@ class Pages:
             Refusal: where there is none of that name.
         """
         if name == "view.js":
-            text = _of_view("script")
+            text = html.script()
         elif name == "view.css":
-            text = _of_view("style")
+            text = html.style()
         elif name in _OWN:
             text = _text(name)
         else:
@@ -57,10 +57,3 @@ class Pages:
 @cache
 def _text(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-@cache
-def _of_view(tag: str) -> str:
-    """The script, or the style, of the view of a run: its own page has one element of each."""
-    _, _, rest = html.live_page("run").partition(f"<{tag}>")
-    return rest.partition(f"</{tag}>")[0]

@@ -8,7 +8,7 @@ load but what the page itself brings along.
 
 from __future__ import annotations
 
-from runner.views.html.page import comparison, live_page, report
+from runner.views.html.page import comparison, live_page, report, script, style
 from runner.views.html.slim import Slim
 
-__all__ = ["Slim", "comparison", "live_page", "report"]
+__all__ = ["Slim", "comparison", "live_page", "report", "script", "style"]

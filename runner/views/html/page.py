@@ -131,8 +131,14 @@ def _asset(name: str) -> str:
 
 
 @cache
-def _script() -> str:
+def script() -> str:
+    """The script of all pages, for a server that has pages of its own."""
     return "".join(_asset(f"{name}.js") for name in _SCRIPTS)
+
+
+def style() -> str:
+    """The style sheet of all pages."""
+    return _asset("page.css")
 
 
 @cache
@@ -149,8 +155,8 @@ def _hash(text: str) -> str:
 def _policy() -> str:
     rules = [
         "default-src 'none'",
-        f"script-src {_hash(_script())}",
-        f"style-src {_hash(_asset('page.css'))}",
+        f"script-src {_hash(script())}",
+        f"style-src {_hash(style())}",
         "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
@@ -163,10 +169,10 @@ def _policy() -> str:
 
 def _head(title: str) -> str:
     head = _template()[0]
-    head = head.replace("@POLICY@", _policy()).replace("@STYLE@", _asset("page.css"))
+    head = head.replace("@POLICY@", _policy()).replace("@STYLE@", style())
     # Last, so that nothing in it is taken for a place of the template.
     return head.replace("@TITLE@", html.escape(one_line(title, 160)))
 
 
 def _tail() -> str:
-    return _template()[1].replace("@SCRIPT@", _script())
+    return _template()[1].replace("@SCRIPT@", script())
