@@ -241,7 +241,8 @@ def _in_database(
         from runner.fleet.database.store import DatabaseBatch, Stored
         from runner.fleet.database.worker import Worker, WorkerOptions
 
-        say = (lambda _: None) if flags["quiet"] else streams.say
+        # A bar on the terminal is not to be written into.
+        say = (lambda _: None) if flags["quiet"] or streams.can_draw else streams.say
         worker = Worker(database, WorkerOptions(flags["at_once"], grace=0.0), say)
 
         def make(options: BatchOptions, told: Any) -> DatabaseBatch:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from runner.error import UsageError
 
 if TYPE_CHECKING:
     from runner.fleet.database.connect import Database
@@ -27,8 +30,12 @@ def database_option(*, required: bool) -> Callable[[_F], _F]:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Database]:
+def opened(url: str, *, there: bool = False) -> Iterator[Database]:
     """The database, until it is no longer needed.
+
+    Args:
+        url: Its URL.
+        there: Whether it has to be there, and is not to be made.
 
     Raises:
         UsageError: where it is none, or the extra is not installed.
@@ -37,6 +44,8 @@ def opened(url: str) -> Iterator[Database]:
 
     database = open_database(url)
     try:
+        if there and database.is_sqlite and not os.path.exists(str(database.url.database)):
+            raise UsageError(f"{database.shown}: there is no such database; look at its path")
         yield database
     finally:
         database.close()

@@ -68,7 +68,7 @@ def list_(
     """List runs, the last that were put in first."""
     from runner import json_text
 
-    with opened(database) as store:
+    with opened(database, there=True) as store:
         from runner.fleet.database import runs
         from runner.fleet.database.schema import create_tables
         from runner.fleet.database.told import table
@@ -95,7 +95,7 @@ def show(streams: Streams, /, name: str, database: str, form: str) -> int:
     """Show what a run is to do, where it is, and what came of it."""
     from runner import json_text
 
-    with opened(database) as store:
+    with opened(database, there=True) as store:
         from runner.fleet.database import runs
         from runner.fleet.database.schema import create_tables
         from runner.fleet.database.told import account
@@ -118,7 +118,7 @@ def export(streams: Streams, /, name: str, database: str) -> int:
 
     That of a run under way ends where it is.
     """
-    with opened(database) as store:
+    with opened(database, there=True) as store:
         from runner.fleet.database import runs
         from runner.fleet.database.lines import read_lines
         from runner.fleet.database.schema import create_tables
@@ -142,7 +142,7 @@ def export(streams: Streams, /, name: str, database: str) -> int:
 @click.pass_obj
 def cancel(streams: Streams, /, ids: tuple[str, ...], database: str, batch: str | None) -> int:
     """Stop runs: those under way within a second, those that wait at once."""
-    with opened(database) as store:
+    with opened(database, there=True) as store:
         from runner.fleet.database.store import FleetControl
 
         control = FleetControl(store)
@@ -163,7 +163,7 @@ def retry(streams: Streams, /, ids: tuple[str, ...], database: str, batch: str |
     One that broke off by an error, or was cancelled, goes on by its log; what was done, and done
     wrong, begins anew.
     """
-    with opened(database) as store:
+    with opened(database, there=True) as store:
         from runner.fleet.database.store import FleetControl
 
         control = FleetControl(store)

@@ -21,9 +21,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
+from dbos import error as dbos_error
 
 from runner.engine.event import FORMAT
-from runner.fleet.database.connect import Database
+from runner.fleet.database.connect import Database, DatabaseError
 
 NAME = "pi-run"
 """Of the application, its workflow and its queue."""
@@ -74,13 +75,22 @@ class Engine:
             "use_listen_notify": False,
             "log_level": "WARNING",
         }
+        self._database = database
         self._dbos = DBOS(config=config)
 
     def launch(self) -> None:
-        """Begin to take up runs. Not in a loop: DBOS would do them in that."""
+        """Begin to take up runs. Not in a loop: DBOS would do them in that.
+
+        Raises:
+            DatabaseError: where its tables can't be used.
+        """
         # The queue may be there, with the number of another worker.
         DBOS.listen_queues([])
-        DBOS.launch()
+        try:
+            DBOS.launch()
+        except dbos_error.DBOSException as error:
+            text = self._database.hide(" ".join(str(error).split()))
+            raise DatabaseError(f"{self._database.shown}: {text}", passing=False) from None
         self._own_limit()
         DBOS.register_queue(
             NAME,

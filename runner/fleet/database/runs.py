@@ -267,11 +267,9 @@ def renew(connection: sa.Connection, runs: Sequence[str]) -> set[str]:
     wanted = sa.select(RUNS).where(RUNS.c.run_id.in_(runs)).order_by(RUNS.c.run_id)
     todo: set[str] = set()
     for row in connection.execute(wanted.with_for_update()).all():
-        if row.outcome is not None and row.exit_code == 0:
+        if row.outcome is None or row.exit_code == 0:
             continue
         todo.add(row.run_id)
-        if row.outcome is None:
-            continue
         connection.execute(
             sa.update(RUNS)
             .where(RUNS.c.run_id == row.run_id)

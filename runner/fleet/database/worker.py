@@ -27,6 +27,7 @@ _LOOK_SECONDS = 0.1
 _TOLD_SECONDS = 10.0
 """The same trouble is not told more often."""
 _AGAIN_SECONDS = 0.2
+_BEGIN_SECONDS = 1.0
 
 End = Literal["lost", "done", "stopped"]
 
@@ -75,13 +76,21 @@ class Worker:
         if self._stopped:
             return
         tell_troubles(self._say, self._database)
+        has_begun = False
         while True:
             name = f"{platform.node() or 'host'}-{os.getpid()}-{secrets.token_hex(3)}"
             shift = Shift(self._database, name, self._options, self._specs, self._say)
-            if await shift.run(self._stopping) != "lost":
-                return
-            # It was stopped for too long, or could not reach the database.
-            self._say(f"{name} was taken for gone; others do its runs, and it begins anew")
+            try:
+                if await shift.run(self._stopping) != "lost":
+                    return
+                # It was stopped for too long, or could not reach the database.
+                self._say(f"{name} was taken for gone; others do its runs, and it begins anew")
+                has_begun = True
+            except DatabaseError as error:
+                if not (has_begun and error.passing) or self._stopping.is_set():
+                    raise
+                self._say(str(error))
+                await asyncio.sleep(_BEGIN_SECONDS)
 
     def abort(self, signal: int | None = None) -> None:
         """Take up no more runs; those under way have a while to end."""

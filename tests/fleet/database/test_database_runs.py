@@ -34,7 +34,8 @@ def test_a_batch_does_its_runs_itself_and_tells_the_same_as_without_a_database(f
     assert len(fleet.ledger()) == 20
 
 
-def test_a_log_that_is_exported_is_read_by_all_other_commands(fleet: Any) -> None:
+def test_a_log_that_is_exported_is_read_by_all_other_commands(on_sqlite: Any) -> None:
+    fleet = on_sqlite
     fleet.put(1)
     fleet.worker("--until-idle").wait(40)
     (run,) = json.loads(fleet.call("runs", "list", "--format", "json"))
@@ -169,11 +170,23 @@ def test_options_that_mean_nothing_together_are_refused(on_sqlite: Any) -> None:
         assert done.returncode == 2
         assert why in done.stderr
         assert "hush" not in done.stderr
+    missing = fleet.process("runs", "list", "--database", "sqlite:///nothing.db")
+    assert missing.returncode == 2
+    assert "nothing.db: there is no such database" in missing.stderr
     gone = "postgresql://pi:hush@127.0.0.1:9/none"
     done = fleet.process("worker", "--database", gone)
     assert done.returncode == 6
     assert "hush" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_help_needs_no_database(on_sqlite: Any) -> None:
+    on_sqlite.environ["PYTHONPROFILEIMPORTTIME"] = "1"
+    for words in (("batch",), ("worker",), ("runs",), ("runs", "cancel")):
+        done = on_sqlite.process(*words, "--help")
+        assert done.returncode == 0
+        assert "runner.cli" in done.stderr
+        assert not any(name in done.stderr for name in ("sqlalchemy", "dbos", "psycopg"))
 
 
 def test_without_the_extra_it_is_said_what_to_install(on_sqlite: Any) -> None:
