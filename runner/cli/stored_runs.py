@@ -69,12 +69,12 @@ def list_(
     from runner import json_text
 
     with opened(database, there=True) as store:
-        from runner.fleet.database import runs
+        from runner.fleet.database import listed
         from runner.fleet.database.schema import create_tables
         from runner.fleet.database.told import table
 
         create_tables(store)
-        found = runs.every(store, states=states, batch=batch, limit=limit)
+        found = listed.every(store, states=states, batch=batch, limit=limit)
         if form == "json":
             streams.line(json_text.line([each.as_json() for each in found]))
         elif form == "jsonl":
@@ -96,12 +96,12 @@ def show(streams: Streams, /, name: str, database: str, form: str) -> int:
     from runner import json_text
 
     with opened(database, there=True) as store:
-        from runner.fleet.database import runs
+        from runner.fleet.database import listed
         from runner.fleet.database.schema import create_tables
         from runner.fleet.database.told import account
 
         create_tables(store)
-        run = runs.find(store, [name])[0]
+        run = listed.find(store, [name])[0]
         if form == "json":
             streams.line(json_text.line(run.as_json()))
         else:
@@ -119,12 +119,12 @@ def export(streams: Streams, /, name: str, database: str) -> int:
     That of a run under way ends where it is.
     """
     with opened(database, there=True) as store:
-        from runner.fleet.database import runs
+        from runner.fleet.database import listed
         from runner.fleet.database.lines import read_lines
         from runner.fleet.database.schema import create_tables
 
         create_tables(store)
-        run = runs.find(store, [name])[0]
+        run = listed.find(store, [name])[0]
         empty = True
         for line in read_lines(store, run.run_id):
             streams.line(line)
@@ -178,12 +178,12 @@ def _wanted(
     database: Database, ids: tuple[str, ...], batch: str | None, states: tuple[str, ...]
 ) -> list[str]:
     """The ids that a command names."""
-    from runner.fleet.database import runs
+    from runner.fleet.database import listed
 
     if bool(ids) == (batch is not None):
         raise UsageError("name runs by their ids, or a batch with --batch; see pi-run runs list")
     if batch is None:
-        return [run.run_id for run in runs.find(database, ids)]
-    if not any(True for _ in runs.every(database, batch=batch, limit=1)):
+        return [run.run_id for run in listed.find(database, ids)]
+    if not any(True for _ in listed.every(database, batch=batch, limit=1)):
         raise UsageError(f"there is no batch {batch!r}; see pi-run runs list")
-    return [run.run_id for run in runs.every(database, batch=batch, states=states)]
+    return [run.run_id for run in listed.every(database, batch=batch, states=states)]

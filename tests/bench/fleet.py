@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from runner.api import RunOptions
 from runner.fleet import Work
-from runner.fleet.database import open_database, runs
+from runner.fleet.database import listed, open_database
 from runner.fleet.database.connect import Database
 from runner.fleet.database.lines import append
 from runner.fleet.database.schema import LINES, RUNS, WORKERS
@@ -107,7 +107,7 @@ def totals(database: Database) -> dict[str, Any]:
         first, last = connection.execute(
             sa.select(sa.func.min(RUNS.c.claimed_at), sa.func.max(RUNS.c.ended_at))
         ).one()
-    good = sum(run.state == "ok" for run in runs.every(database))
+    good = sum(run.state == "ok" for run in listed.every(database))
     return {"lines": row[0], "bytes": row[1], "seconds": last - first, "good": good}
 
 

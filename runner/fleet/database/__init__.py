@@ -1,9 +1,9 @@
 """A fleet: the runs of batches in a database, done by any number of workers (the extra ``fleet``).
 
-How it goes: `enqueue` puts specs (a `bundle` each) and runs into the database → DBOS, behind
-`engine`, hands each run to one `worker` → which does it and `appends` its log, line by line → what
-came of it is read by `store` and `runs`. What DBOS leaves to others is here: each worker holds a
-`lease`, and in each a `reaper` takes over the runs of those whose lease is free.
+How it goes: `store` puts specs (a `bundle` each) and `runs` into the database → DBOS, behind
+`engine`, hands each run to one `worker` → which does it (`one`) and `appends` its log, line by line
+→ what came of it is `listed`, and read by `store`. What DBOS leaves to others is here: each worker
+holds a `lease`, and in each a `reaper` takes over the runs of those whose lease is free.
 
 Nothing here is imported where no database is named.
 """

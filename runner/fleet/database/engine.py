@@ -197,6 +197,13 @@ class Queue:
         self.put(connection, runs)
 
 
+_EXPECTED = (
+    *("Asyncio task cancelled", "no longer owned by this execution", "was cancelled"),
+    *("is cancelled", "AwaitedWorkflowCancelled", "MaxRecoveryAttemptsExceeded"),
+)
+"""What DBOS warns of that is no trouble here: runs that are taken away or taken over."""
+
+
 class _Doing:
     """What does runs in this process, and where."""
 
@@ -243,6 +250,8 @@ def tell_troubles(say: Callable[[str], object], database: Database) -> None:
         def emit(self, record: logging.LogRecord) -> None:
             error = record.exc_info[1] if record.exc_info else None
             text = record.getMessage() + (f" {type(error).__name__}: {error}" if error else "")
+            if any(words in text for words in _EXPECTED):
+                return
             said = database.hide(" ".join(text.split()))
             say(f"database: {said:.300}")
 

@@ -19,7 +19,7 @@ from runner.fleet.database.appends import Appends, RunLog
 from runner.fleet.database.bundle import Bundle, unpack, with_inputs
 from runner.fleet.database.connect import Database
 from runner.fleet.database.lines import read_lines
-from runner.fleet.database.runs import Stored, outcome_of
+from runner.fleet.database.stored import Stored, outcome_of
 
 Patiently = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 """Asks something of the database, however long it can't be reached."""

@@ -14,7 +14,7 @@ from runner.engine.message import tokens_of
 from runner.error import PiRunError
 from runner.fleet.batch import LIMIT, BatchOptions
 from runner.fleet.contract import Job, Outcome, Start
-from runner.fleet.database import runs
+from runner.fleet.database import listed, runs
 from runner.fleet.database.bundle import hold_no_secret, pack
 from runner.fleet.database.connect import Database
 from runner.fleet.database.engine import Queue
@@ -128,13 +128,13 @@ class Stored:
 
     def outcome(self, key: str) -> Outcome | None:
         """See `Store.outcome`."""
-        return runs.outcomes(self._database, [key]).get(key)
+        return listed.outcomes(self._database, [key]).get(key)
 
     def outcomes(self) -> Iterator[Outcome]:
         """See `Store.outcomes`."""
         keys = (job.key for job in self._work.jobs())
         while block := list(islice(keys, _BLOCK)):
-            yield from runs.outcomes(self._database, block).values()
+            yield from listed.outcomes(self._database, block).values()
 
 
 class DatabaseBatch:
@@ -238,7 +238,7 @@ class DatabaseBatch:
             return list(connection.scalars(query))
 
     async def _look(self, keys: list[str], *, kept: bool = False) -> None:
-        found = await call_in_thread(lambda: runs.outcomes(self._database, keys), "pi-run-look")
+        found = await call_in_thread(lambda: listed.outcomes(self._database, keys), "pi-run-look")
         for key in keys:
             if (outcome := found.get(key)) is not None and key in self._left:
                 del self._left[key]

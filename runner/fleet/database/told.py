@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 
 from runner import json_text
-from runner.fleet.database.runs import Stored
+from runner.fleet.database.stored import Stored
 from runner.views.escape import one_line
 
 _WIDTH = 60

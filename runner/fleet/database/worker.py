@@ -18,9 +18,10 @@ from runner.fleet.database.appends import Appends
 from runner.fleet.database.connect import Database, DatabaseError
 from runner.fleet.database.engine import Engine, tell_troubles
 from runner.fleet.database.lease import lease_of
+from runner.fleet.database.listed import is_idle
 from runner.fleet.database.one import Doing, Specs
 from runner.fleet.database.reaper import Reaper, leave
-from runner.fleet.database.runs import claim, is_idle
+from runner.fleet.database.runs import claim
 from runner.thread import call_in_thread
 
 _LOOK_SECONDS = 0.1

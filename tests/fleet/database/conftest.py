@@ -20,7 +20,7 @@ pytest.importorskip("dbos", reason="the extra `fleet` is not installed")
 
 from runner.api import RunOptions
 from runner.fleet import Work
-from runner.fleet.database import open_database, runs
+from runner.fleet.database import listed, open_database
 from runner.fleet.database.connect import Database
 from runner.fleet.database.lines import read_lines
 from runner.fleet.database.store import FleetControl
@@ -181,7 +181,7 @@ class Fleet:
     def runs(self) -> list[dict[str, Any]]:
         """All runs, as `pi-run runs list` tells them."""
         with self.database() as database:
-            return [run.as_json() for run in runs.every(database)]
+            return [run.as_json() for run in listed.every(database)]
 
     def log(self, run_id: str) -> list[dict[str, Any]]:
         """The lines of a run's log."""

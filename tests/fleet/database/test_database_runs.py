@@ -78,7 +78,7 @@ def test_a_cancelled_run_is_stopped_within_a_second_and_goes_on_when_it_is_retri
 
 
 def test_a_waiting_tool_hears_of_a_cancellation_within_a_second(on_postgres: Any) -> None:
-    from runner.fleet.database import runs
+    from runner.fleet.database import listed
     from runner.fleet.database.store import FleetControl
 
     fleet = on_postgres
@@ -87,11 +87,11 @@ def test_a_waiting_tool_hears_of_a_cancellation_within_a_second(on_postgres: Any
     fleet.until(lambda: len(fleet.ledger()) == 1)
     with fleet.database() as database:
         control = FleetControl(database)
-        (run,) = runs.every(database)
+        (run,) = listed.every(database)
         asked = time.time()
         control.cancel([run.run_id])
         fleet.until(fleet.all_ended, 5)
-        (run,) = runs.every(database)
+        (run,) = listed.every(database)
     assert run.ended_at is not None
     assert run.ended_at - asked < 1
 
