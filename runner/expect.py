@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from runner.engine.limit import MadeCall
 from runner.engine.plan import Finished, Verdict
 from runner.json_text import line, parse
 
@@ -23,7 +24,10 @@ def result_of(finished: Finished) -> dict[str, Any]:
         "text": finished.text,
         "output": finished.output,
         "turns": finished.turns,
-        "tool_calls": [{"name": name, "arguments": args} for name, args in finished.calls],
+        "tool_calls": [
+            {"name": call.name, "arguments": call.arguments, "ran": call.ran}
+            for call in finished.calls
+        ],
         "usage": finished.usage,
         "cost_usd": finished.cost_usd,
         "seconds": round(finished.seconds, 3),
@@ -176,7 +180,13 @@ def _tool_called(wanted: Any, finished: Finished) -> Verdict:
     if isinstance(wanted, str):
         wanted = {"name": wanted}
     args = wanted.get("args") or {}
-    fitting = [n for n, call in enumerate(finished.calls) if _fits(wanted["name"], args, call)]
+    fitting = [
+        n
+        for n, call in enumerate(finished.calls)
+        if (call.ran or wanted.get("refused"))
+        and call.name == wanted["name"]
+        and (not args or _subset(args, call.arguments))
+    ]
     times, order = wanted.get("times"), wanted.get("order")
     passed = bool(fitting) if times is None else len(fitting) == times
     if order is not None:
@@ -193,7 +203,8 @@ def _tool_called(wanted: Any, finished: Finished) -> Verdict:
 
 
 def _tool_not_called(wanted: str, finished: Finished) -> Verdict:
-    made = [call for call in finished.calls if call[0] == wanted]
+    # Also where it was not run: that the model asked for it is what nobody expected.
+    made = [call for call in finished.calls if call.name == wanted]
     detail = f"{wanted} was called {_times(len(made))}"
     return Verdict(not made, detail + (f", first as {_short(_call(made[0]))}" if made else ""))
 
@@ -213,10 +224,6 @@ def _times(count: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def _fits(name: str, args: Mapping[str, Any], call: tuple[str, Any]) -> bool:
-    return call[0] == name and (not args or _subset(args, call[1]))
-
-
 def _subset(wanted: Any, there: Any) -> bool:
     """Whether all that is wanted is there: maps as subsets, all else as it is."""
     if isinstance(wanted, Mapping):
@@ -226,9 +233,10 @@ def _subset(wanted: Any, there: Any) -> bool:
     return bool(wanted == there) and isinstance(wanted, bool) == isinstance(there, bool)
 
 
-def _call(call: tuple[str, Any]) -> str:
-    name, arguments = call
-    return f"{name}({arguments if isinstance(arguments, str) else line(arguments)})"
+def _call(call: MadeCall) -> str:
+    arguments = call.arguments
+    text = f"{call.name}({arguments if isinstance(arguments, str) else line(arguments)})"
+    return text if call.ran else f"{text}, not run"
 
 
 def _violations(schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:

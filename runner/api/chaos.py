@@ -213,7 +213,19 @@ def _without_texts(plan: Mapping[str, Any]) -> Line:
 
 
 def _kept(expectations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [one for one in expectations if _is_kept(one)]
+    return [_asked(one) for one in expectations if _is_kept(one)]
+
+
+def _asked(expectation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One that asks for calls, also met by those that were not run.
+
+    A model that is told so calls again, which a recorded one can't.
+    """
+    called = expectation.get("tool_called")
+    if called is None:
+        return expectation
+    called = {"name": called} if isinstance(called, str) else called
+    return {**expectation, "tool_called": {**called, "refused": True}}
 
 
 def _is_kept(expectation: Mapping[str, Any]) -> bool:

@@ -39,6 +39,17 @@ class Reached(NamedTuple):
     """The number of the meter whose limit it is."""
 
 
+@dataclass(slots=True)
+class MadeCall:
+    """A tool call that a model made."""
+
+    name: str
+    arguments: dict[str, Any] | str
+    """As the model gave them."""
+    ran: bool = False
+    """Whether its tool was run: it was not refused, skipped or beyond a limit."""
+
+
 _numbers = count(1)
 
 
@@ -66,8 +77,8 @@ class Meter:
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.turns = 0
-        self.calls: list[tuple[str, dict[str, Any] | str]] = []
-        """Every call that a model made, by name and arguments, in the order of their starts."""
+        self.calls: list[MadeCall] = []
+        """Every call that a model made, in the order of their starts."""
         self.tool_calls = 0
         self.calls_refused = 0
         self.usage: Usage = no_usage()
@@ -97,10 +108,12 @@ class Meter:
             elif any(usage.values()):
                 meter.unpriced = True
 
-    def add_call(self, name: str, arguments: dict[str, Any] | str) -> None:
+    def add_call(self, name: str, arguments: dict[str, Any] | str) -> MadeCall:
         """A model made a call, whatever becomes of it."""
+        made = MadeCall(name, arguments)
         for meter in self._lineage():
-            meter.calls.append((name, arguments))
+            meter.calls.append(made)
+        return made
 
     def take_call(self) -> Reached | None:
         """Count a tool call that is about to be run, or say which limit forbids it."""
@@ -155,8 +168,8 @@ class Mark:
         """How many turns there were since."""
         return self.meter.turns - self.turns_before
 
-    def calls(self) -> Sequence[tuple[str, dict[str, Any] | str]]:
-        """The calls since, by name and arguments."""
+    def calls(self) -> Sequence[MadeCall]:
+        """The calls since."""
         return self.meter.calls[self.calls_before :]
 
     def usage(self) -> Usage:

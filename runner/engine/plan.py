@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from runner.engine.limit import Meter
+from runner.engine.limit import MadeCall, Meter
 from runner.engine.message import Message, Usage
 from runner.engine.options import AgentOptions, Ending
 from runner.error import Fault
@@ -36,8 +36,8 @@ class Finished:
     text: str
     output: Any
     turns: int
-    calls: Sequence[tuple[str, dict[str, Any] | str]]
-    """Name and arguments of each, in the order of their starts, those of sub-agents included."""
+    calls: Sequence[MadeCall]
+    """In the order of their starts, those of sub-agents included."""
     usage: Usage
     cost_usd: float | None
     seconds: float

@@ -14,9 +14,8 @@ from runner.engine.contract import Cancellation, Tool, ToolResult, Update
 from runner.engine.event import Event, Result
 from runner.engine.hook import Hook, HookStopped
 from runner.engine.hook_call import call_hook, hook_failed
-from runner.engine.message import (
-    ToolCallBlock,
-)
+from runner.engine.limit import MadeCall
+from runner.engine.message import ToolCallBlock
 from runner.engine.options import Ending
 from runner.engine.session import Session, agents_below
 from runner.engine.tool_outcome import (
@@ -51,6 +50,7 @@ class Call:
         self.tool: Tool | None = session.tools.get(self.name)
         self.arguments: dict[str, Any] = {}
         self.result = ToolResult("")
+        self._made: MadeCall | None = None
         self._counted = b""
         """The call and its result, as they count for ``repeats``."""
         self._agents: set[object] = set()
@@ -61,7 +61,7 @@ class Call:
 
     def start(self) -> None:
         """Step 1: the call is told."""
-        self.session.meter.add_call(self.name, self.said)
+        self._made = self.session.meter.add_call(self.name, self.said)
         self.session.emit(
             {
                 "type": "tool_execution_start",
@@ -84,6 +84,8 @@ class Call:
             session = self.session
             await session.clock.turn_of(session.path, "tool_execution_begin", self.id)
         refused = refused or self._refused_late() or self._take_place()
+        if refused is None and self._made is not None:
+            self._made.ran = True
         await self._finish(refused or await self._execute(), ran=refused is None)
 
     def _refused_late(self) -> ToolResult | None:

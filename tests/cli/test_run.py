@@ -298,3 +298,53 @@ def test_so_many_runs_are_a_slip(pi_run: PiRun, spec: Write) -> None:
 
     assert done.returncode == 2
     assert "1<=x<=100000" in done.stderr
+
+
+REFUSED = """\
+version: 1
+model:
+  provider: scripted
+  script:
+    - tool_calls:
+        - {name: mail, arguments: {to: a}}
+        - {name: mail, arguments: {to: 7}}
+        - {name: post}
+        - {name: mail, arguments: {to: b}}
+    - {text: hello}
+prompt: Hello
+tools:
+  - name: mail
+    description: Mail.
+    parameters: {type: object, properties: {to: {type: string}}, required: [to]}
+    command: [echo, "{{ args.to }}"]
+permissions: {allow: [mail], deny: ["mail(a)"]}
+expect:
+"""
+
+
+@pytest.mark.parametrize(
+    ("expectation", "told"),
+    [
+        ("{tool_called: {name: mail, times: 1}}", None),
+        ("{tool_called: {name: mail, args: {to: b}, order: 4}}", None),
+        ("{tool_called: {name: mail, times: 3, refused: true}}", None),
+        ("{that: \"result.tool_calls | selectattr('ran') | list | length == 1\"}", None),
+        (
+            "{tool_called: {name: mail, args: {to: a}}}",
+            'mail with {"to":"a"} was to be called; it was called never; the calls were: '
+            'mail({"to":"a"}), not run, mail({"to":7}), not run, post({}), not run, '
+            'mail({"to":"b"})',
+        ),
+        ("{tool_called: post}", "post was to be called; it was called never; the calls were: "),
+        # That it was asked for is what was not expected.
+        ("{tool_not_called: post}", "post was called once, first as post({}), not run"),
+    ],
+)
+def test_a_call_that_was_refused_is_not_one_that_was_expected(
+    pi_run: PiRun, spec: Write, expectation: str, told: str | None
+) -> None:
+    spec(text=REFUSED + f"  - {expectation}\n")
+    done = pi_run("spec.yaml", "--log", "log.jsonl", "--quiet")
+    assert done.returncode == (0 if told is None else 1), done.stderr
+    assert (told or "") in done.stderr
+    assert pi_run("replay", "log.jsonl").returncode == 0

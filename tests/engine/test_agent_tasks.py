@@ -118,7 +118,13 @@ def test_what_is_expected_of_an_item_is_held_against_its_own_agent_alone(
     seen: Any = []
 
     async def check(finished: Any) -> Verdict:
-        seen.append((list(finished.calls), finished.turns, finished.usage["input"]))
+        seen.append(
+            (
+                [(call.name, call.arguments) for call in finished.calls],
+                finished.turns,
+                finished.usage["input"],
+            )
+        )
         return Verdict(True, "")
 
     def read(scope: Any) -> Any:

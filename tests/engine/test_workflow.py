@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runner.engine.hook import Hooks
-from runner.engine.limit import Limits
+from runner.engine.limit import Limits, MadeCall
 from runner.engine.plan import Expectation, OutputCheck, Repeat, Task, TaskResult, Verdict
 from runner.error import TemplateError
 
@@ -395,7 +395,7 @@ def test_expectations_come_after_the_end_of_what_they_are_held_against(
     ]
     [task_seen], [run_seen] = of_task, of_run
     assert (task_seen.task_id, task_seen.text, task_seen.turns) == ("look", "seen", 2)
-    assert list(task_seen.calls) == [("look", {})]
+    assert list(task_seen.calls) == [MadeCall("look", {}, ran=True)]
     assert (task_seen.usage["input"], run_seen.usage["input"]) == (20, 30)
     assert (run_seen.task_id, run_seen.turns, run_seen.cost_usd) == ("main", 3, 0.0)
 

@@ -8,7 +8,7 @@ from runner.spec.model.scalar import Count, Text, Whole
 
 
 class ToolCalled(Map):
-    """Calls of a tool that there must have been."""
+    """Calls of a tool that must have been run."""
 
     name: str
     """The tool's name."""
@@ -18,6 +18,8 @@ class ToolCalled(Map):
     """How many such calls there are; by default at least one."""
     order: Count | None = None
     """Which call of the run it is, counted from 1."""
+    refused: bool | None = None
+    """Whether calls count too that were refused, and not run; by default not."""
 
 
 class Expectation(Map):
@@ -47,9 +49,9 @@ class Expectation(Map):
     json_schema: Annotated[dict[str, Any] | bool, Schema()] | None = None
     """The final text is JSON that fits this JSON Schema."""
     tool_called: str | ToolCalled | None = None
-    """A tool that was called: its name, or more about its calls."""
+    """A tool that was run, and not only asked for: its name, or more about its calls."""
     tool_not_called: str | None = None
-    """A tool that was not called."""
+    """A tool that was not called, not even by a call that was refused."""
     that: Annotated[str, Expression("result")] | None = None
     """An expression that holds; it also sees `result`."""
     command: Annotated[list[Text], Program()] | None = None
