@@ -159,7 +159,7 @@ KEYS = {
     "hook at the wrong point": (
         "hooks: {after_tool_call: [{trim: {max_tokens: 1}}]}",
         "s.yaml:3:28: hooks.after_tool_call[0].trim: unknown key; known: python, command, timeout, "
-        "on_error, redact, truncate",
+        "env, on_error, redact, truncate",
     ),
     "expectation of no kind": (
         "expect: [{contans: x}]",
