@@ -20,11 +20,10 @@ from runner.spec import inputs as spec_inputs
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model import Task
-from runner.spec.model.message import Message as SpecMessage
 from runner.spec.model.provider import ModelChoice
 from runner.spec.model.tool import AgentTool as AgentEntry
 from runner.spec.model.tool import McpTools, UseTool
-from runner.spec.template import Expression, Template, render_all
+from runner.spec.template import Expression, Template, is_plain, render_all
 
 if TYPE_CHECKING:
     from runner.expect import Check
@@ -128,7 +127,7 @@ class Builder:
         options = self._options(loaded, names, literal=literal)
         if prompt is None:
             prompt = spec.prompt or ""
-            prompt = prompt if literal else _text(prompt, "prompt", names)
+            prompt = prompt if literal else _text(loaded, "prompt", prompt, names)
         models = [options.model, *options.fallback]
         return engine.Plan(
             name=loaded.name,
@@ -136,7 +135,7 @@ class Builder:
             prompts=[user_message(prompt)],
             tasks=[self._task(loaded, n, task, names) for n, task in enumerate(_tasks(loaded))],
             follow_ups=[
-                _text(message.text, f"follow_ups.messages[{n}].text", names)
+                _text(loaded, f"follow_ups.messages[{n}].text", message.text, names)
                 for n, message in enumerate(spec.follow_ups.messages)
             ],
             output=_output(loaded),
@@ -147,7 +146,7 @@ class Builder:
 
     def system_prompt(self, loaded: Loaded, names: Names) -> str:
         """The system prompt that a spec writes, rendered."""
-        return _text(loaded.spec.system_prompt or "", "system_prompt", names)
+        return _text(loaded, "system_prompt", loaded.spec.system_prompt or "", names)
 
     def _options(self, loaded: Loaded, names: Names, *, literal: bool) -> AgentOptions:
         spec = loaded.spec
@@ -173,7 +172,7 @@ class Builder:
             ],
             system_prompt=system_prompt,
             tools=self.tools(loaded, names),
-            messages=_history(spec.messages, names, literal=literal),
+            messages=_history(loaded, names, literal=literal),
             hooks=self._edges.hooks(loaded, names),
             limits=Limits(
                 turns=limits.turns,
@@ -191,7 +190,7 @@ class Builder:
             follow_up_mode=spec.follow_ups.mode,
             scheduled=[
                 Scheduled(
-                    _text(message.text, f"steering.messages[{n}].text", names),
+                    _text(loaded, f"steering.messages[{n}].text", message.text, names),
                     message.after_turn,
                     message.after_tool,
                 )
@@ -380,8 +379,11 @@ def _uses(tools: Sequence[Any]) -> Iterator[tuple[str, str]]:
             yield entry.name or entry.use, entry.use
 
 
-def _text(template: str, where: str, names: Names) -> str:
-    return Template(template, where).render(names)
+def _text(loaded: Loaded, path: str, template: str, names: Names) -> str:
+    """A text of a spec, rendered. Where it stands is looked up only where that may be told."""
+    if is_plain(template):
+        return template
+    return Template(template, loaded.where(path)).render(names)
 
 
 def _holding(expression: Expression, names: Names) -> Callable[[Mapping[str, Any]], bool]:
@@ -409,14 +411,14 @@ def _output(loaded: Loaded) -> engine.OutputCheck | None:
     return engine.OutputCheck(output_reader(cast("Any", output.schema)), output.retries)
 
 
-def _history(messages: Sequence[SpecMessage], names: Names, *, literal: bool) -> list[Message]:
+def _history(loaded: Loaded, names: Names, *, literal: bool) -> list[Message]:
     """The messages before the prompt, each whole."""
     history = []
-    for n, message in enumerate(messages):
+    for n, message in enumerate(loaded.spec.messages):
         whole: dict[str, Any] = {"id": message.id or "", "role": message.role}
         if message.text is not None:
             text = message.text
-            text = text if literal else _text(text, f"messages[{n}].text", names)
+            text = text if literal else _text(loaded, f"messages[{n}].text", text, names)
             whole["content"] = [text_block(text)]
         else:
             blocks = [_block(to_json(block)) for block in message.content or ()]

@@ -91,7 +91,7 @@ class ChaosEdges(Live):
     def model(self, loaded: Loaded, path: str, choice: ModelChoice, names: Names) -> Model:
         """A model that says what it said."""
         provider = _Provider(choice.provider, self)
-        return model_of(choice, model_id(path, choice, names), provider, None)
+        return model_of(choice, model_id(loaded, path, choice, names), provider, None)
 
     async def answer(self, agent: str | None) -> AsyncIterator[StreamEvent]:
         """The stream of an agent's next answer, as it goes this time."""

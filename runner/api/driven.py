@@ -76,7 +76,7 @@ class Driven:
             model.api_key = self._key(model.api_key)
             return model
         provider = RecordedProvider(choice.provider, self._drive)
-        return model_of(choice, model_id(path, choice, names), provider, self._key(None))
+        return model_of(choice, model_id(loaded, path, choice, names), provider, self._key(None))
 
     def _key(self, key: Callable[[], Any] | None) -> Callable[[], Any]:
         """A key that is asked for only when something is really sent."""

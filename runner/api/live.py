@@ -14,7 +14,7 @@ from runner.engine.contract import Model, Price, Provider, Retry, Tool
 from runner.spec.decode import to_json
 from runner.spec.loaded import Loaded
 from runner.spec.model.provider import ApiKey, ModelChoice
-from runner.spec.template import Template
+from runner.spec.template import Template, is_plain
 from runner.toolkit.outputs import NAME as OUTPUTS
 from runner.toolkit.outputs import Outputs
 
@@ -380,24 +380,27 @@ def model_of(
     )
 
 
-def model_id(path: str, choice: ModelChoice, names: Names) -> str:
+def model_id(loaded: Loaded, path: str, choice: ModelChoice, names: Names) -> str:
     """The id of the model that a spec chose."""
-    return Template(choice.id or choice.provider, f"{path}.id").render(names)
+    text = choice.id or choice.provider
+    return text if is_plain(text) else Template(text, loaded.where(f"{path}.id")).render(names)
 
 
 def _settings(loaded: Loaded, path: str, choice: ModelChoice, names: Names) -> Any:
     from runner.providers.settings import ModelSettings
 
     def render(template: str, values: Mapping[str, Any]) -> str:
-        return Template(template, f"{path}.script").render({**names, **values})
+        return Template(template, loaded.where(f"{path}.script")).render({**names, **values})
 
     def text(key: str, value: str | None) -> str | None:
-        return None if value is None else Template(value, f"{path}.{key}").render(names)
+        if value is None or is_plain(value):
+            return value
+        return Template(value, loaded.where(f"{path}.{key}")).render(names)
 
     script = [] if choice.script is None else [_given(to_json(reply)) for reply in choice.script]
     return ModelSettings(
         provider=choice.provider,
-        id=model_id(path, choice, names),
+        id=model_id(loaded, path, choice, names),
         base_url=text("base_url", choice.base_url),
         temperature=choice.temperature,
         max_output_tokens=choice.max_output_tokens,

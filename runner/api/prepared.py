@@ -127,7 +127,7 @@ class Compiled:
             path = _log_path(loaded, options, builder, inputs, run_id)
         except TemplateError as error:
             # Nothing was run: with these inputs the spec can't be.
-            raise UsageError(f"{loaded.file}: {error}") from error
+            raise UsageError(str(error)) from error
         made = (loaded, options, run_id, inputs, plan, builder, redactor, live, path)
         return Prepared(*made, self.doubts)
 

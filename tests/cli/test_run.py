@@ -348,3 +348,35 @@ def test_a_call_that_was_refused_is_not_one_that_was_expected(
     assert done.returncode == (0 if told is None else 1), done.stderr
     assert (told or "") in done.stderr
     assert pi_run("replay", "log.jsonl").returncode == 0
+
+
+WRONG = """\
+version: 1
+inputs: {a: {type: string, default: x}}
+model: {provider: scripted, id: "m", script: [{text: hello}]}
+prompt: Hello
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "place"),
+    [
+        ("prompt: Hello", "prompt: |\n  Hello {{ inputs.a.b }}", 2, "4:9: prompt"),
+        ("prompt:", 'system_prompt: "{{ inputs.a.b }}"\nprompt:', 2, "4:16: system_prompt"),
+        ('"m"', '"{{ inputs.a.b }}"', 2, "3:33: model.id"),
+        ("hello", '"{{ inputs.a.b }}"', 3, "3:46: model.script"),
+        (
+            "prompt:",
+            'messages: [{role: user, text: "{{ inputs.a.b }}"}]\nprompt:',
+            2,
+            "4:31: messages[0].text",
+        ),
+    ],
+)
+def test_a_template_that_fails_is_told_with_its_place(
+    pi_run: PiRun, spec: Write, old: str, new: str, code: int, place: str
+) -> None:
+    spec(text=WRONG.replace(old, new))
+    done = pi_run("spec.yaml", "--log", "none", "--quiet")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.endswith(f"spec.yaml:{place}: 'str object' has no attribute 'b'\n")
