@@ -6,8 +6,8 @@ is left is killed, then removed. It is started for the first of them.
 
 A group is told only once its first process runs, and a process can leave it. So each child also has
 a variable in its environment that no other process's have, and so has what it starts: all that have
-it are killed too, also where this process ends well. The pipe does not end before a child that is
-just being started has that variable, since until then it holds the pipe open as well.
+it are killed too, also where this process ends well. A child that is just being started may have
+let go of the pipe and not yet have that variable, so they are looked for again a moment later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ NAME = "PI_RUN_CHILD_OF"
 """The variable that all children have, and theirs: one without it outlives this process."""
 _SHELL = "/bin/sh"
 # What is held stands between blanks, and none of it has one. A process that is killed may have
-# started another one meanwhile, so they are looked for until there is none, within reason.
+# started another one meanwhile, so they are looked for until there is none, within reason. Not
+# every `sleep` knows fractions.
 _SCRIPT = """\
 trap '' HUP INT TERM
 held=
@@ -41,18 +42,21 @@ for each in $held; do
     *) kill -s KILL -- "-$each" ;;
   esac
 done
-for round in 1 2 3 4 5 6 7 8 9 10; do
-  found=$(grep -lsF -- "$1" /proc/[0-9]*/environ)
-  [ -n "$found" ] || break
-  for each in $found; do
-    each=${each#/proc/}
-    kill -s KILL "${each%/environ}"
+for pause in 0 0.1 0.4; do
+  sleep $pause || sleep 1
+  for round in 1 2 3 4 5 6 7 8 9 10; do
+    found=$(grep -lsF -- "$1" /proc/[0-9]*/environ)
+    [ -n "$found" ] || break
+    for each in $found; do
+      each=${each#/proc/}
+      kill -s KILL "${each%/environ}"
+    done
   done
-done
-for each in $held; do
-  case $each in
-    /*) rm -rf -- "$each" ;;
-  esac
+  for each in $held; do
+    case $each in
+      /*) rm -rf -- "$each" ;;
+    esac
+  done
 done
 """
 _PLAIN = re.compile(r"/[\w./-]+", re.ASCII)
