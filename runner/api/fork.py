@@ -38,6 +38,8 @@ class ForkOptions:
     """The fork's own log; ``none`` for none, None for the usual place."""
     workspace: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    interactive: bool = False
+    """Whether a person sits at the terminal who can be asked."""
 
 
 class Fork:
@@ -80,7 +82,13 @@ class Fork:
         redactor = recording.redactor()
         drive = Drive(recording.tape(self._change), recording.survey)
         environ = {**options.environ, **recording.environ()}
-        live = Live(environ, self._workspace, redactor, yes=recording.answered_yes)
+        live = Live(
+            environ,
+            self._workspace,
+            redactor,
+            yes=recording.answered_yes,
+            interactive=options.interactive,
+        )
         live.servers.recorded = recording.plan
         edges = Driven(drive, recording.resolved, live)
         try:

@@ -45,6 +45,8 @@ class ModelReplayOptions:
     """The new run's own log; ``none`` for none, None for the usual place."""
     workspace: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    interactive: bool = False
+    """Whether a person sits at the terminal who can be asked."""
 
 
 class ModelReplay:
@@ -105,7 +107,13 @@ class ModelReplay:
         """
         recording, options = self.recording, self.options
         environ = {**options.environ, **recording.environ()}
-        live = Live(environ, self._workspace, self._redactor, yes=recording.answered_yes)
+        live = Live(
+            environ,
+            self._workspace,
+            self._redactor,
+            yes=recording.answered_yes,
+            interactive=options.interactive,
+        )
         live.servers.recorded = recording.plan
         edges = ModelEdges(
             Drive(Tape(()), recording.survey),

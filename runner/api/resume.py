@@ -42,6 +42,8 @@ class ResumeOptions:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     secrets: Mapping[str, Any] = field(default_factory=dict)
     """Values of secret inputs, of which the log has only placeholders."""
+    interactive: bool = False
+    """Whether a person sits at the terminal who can be asked."""
     paced: bool = False
     """Whether it is one of many, which slow down together where a model's server refuses some."""
 
@@ -69,7 +71,12 @@ class Resumption:
         workspace = Path(options.workspace or self.recording.plan.get("workspace") or ".")
         yes = self.recording.answered_yes
         live = self._live = Live(
-            environ, workspace.resolve(), self._redactor, yes=yes, paced=options.paced
+            environ,
+            workspace.resolve(),
+            self._redactor,
+            yes=yes,
+            interactive=options.interactive,
+            paced=options.paced,
         )
         live.servers.recorded = self.survey.plan
         edges = Driven(self._drive, self.recording.resolved, live)

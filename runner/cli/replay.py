@@ -215,6 +215,7 @@ def _log(flags: dict[str, Any]) -> str | None:
 def _ask_anew(streams: Streams, path: str, flags: dict[str, Any]) -> int:
     from runner import json_text
     from runner.api.live_model import ModelReplay, ModelReplayOptions
+    from runner.cli.options import can_ask
     from runner.cli.runs import Runs
     from runner.views.replay import asked_json, asked_line, parting_lines
 
@@ -223,6 +224,7 @@ def _ask_anew(streams: Streams, path: str, flags: dict[str, Any]) -> int:
         runs=flags["on_miss"] == "live",
         hooks="hooks" in flags["real"],
         log=_log(flags),
+        interactive=can_ask(),
     )
     work = ModelReplay(path, options)
     wanted = _wanted(flags)
@@ -243,6 +245,7 @@ def _ask_anew(streams: Streams, path: str, flags: dict[str, Any]) -> int:
 
 def _fork(streams: Streams, path: str, flags: dict[str, Any]) -> int:
     from runner.api.fork import Fork, ForkOptions
+    from runner.cli.options import can_ask
     from runner.cli.runs import Runs
 
     overrides = {}
@@ -251,6 +254,8 @@ def _fork(streams: Streams, path: str, flags: dict[str, Any]) -> int:
         if not equals:
             raise UsageError(f"--override {item}: write ID=FILE")
         overrides[name] = file
-    options = ForkOptions(flags["from_turn"], overrides, flags["spec"], _log(flags))
+    options = ForkOptions(
+        flags["from_turn"], overrides, flags["spec"], _log(flags), interactive=can_ask()
+    )
     wanted = _wanted(flags)
     return Runs(streams, wanted).go_on(Fork(path, options), path)

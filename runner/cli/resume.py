@@ -50,6 +50,7 @@ def command(streams: Streams, /, log: str, **flags: Any) -> int:
     """Go on with a run that was killed, stopped or at a limit, in the log that it left."""
     from runner.api.resume import ResumeOptions, Resumption
     from runner.cli.inputs import set_paths, variables_of
+    from runner.cli.options import can_ask
     from runner.cli.runs import Runs, Wanted
     from runner.log.find import find
 
@@ -62,6 +63,7 @@ def command(streams: Streams, /, log: str, **flags: Any) -> int:
         accept_spec_change=flags["accept_spec_change"],
         workspace=flags["workspace"],
         durable=flags["durable"],
+        interactive=can_ask(),
     )
     wanted = Wanted(flags["form"], 1, 1.0, None, color=True, quiet=flags["quiet"])
     file = find(log)

@@ -21,6 +21,7 @@ tools:
   - {name: mark, description: Make a mark., command: [touch, mark]}
 permissions: {ask: [mark]}
 """
+PiRun = Callable[..., "subprocess.CompletedProcess[str]"]
 PERMISSION = "may this be run?"
 AT_REST = "press Enter to end:"
 
@@ -72,7 +73,9 @@ def typist(command: str, folder: Path) -> Iterator[Callable[..., Typist]]:
 
     def make(spec: str, *words: str) -> Typist:
         (folder / "ask.yaml").write_text(spec, "utf-8")
-        made.append(Typist(command, folder, "ask.yaml", "--log", "none", *words))
+        if words[:1] not in (("resume",), ("replay",)):
+            words = ("ask.yaml", "--log", "none", *words)
+        made.append(Typist(command, folder, *words))
         return made[0]
 
     yield make
@@ -151,3 +154,42 @@ def test_a_model_asks_and_is_answered(typist: Callable[..., Typist], folder: Pat
     assert "Which\\u001b[2J?" in typing.said_before
     typing.answer("  | And why?", "it is calm")
     assert "blue it is calm" in typing.rest()
+
+
+GOES_ON = """\
+version: 1
+model:
+  provider: scripted
+  script:
+    - tool_calls: [{name: look}]
+    - tool_calls: [{name: mark}]
+    - text: "{{ last.text }}"
+prompt: Hello
+tools:
+  - {name: look, description: Look., command: [echo, seen]}
+  - {name: mark, description: Make a mark., command: [touch, mark]}
+permissions: {allow: [look], ask: [mark]}
+limits: {turns: %s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "words"),
+    [
+        ("1", ("resume", "log.jsonl", "--set", "limits.turns=5")),
+        ("5", ("replay", "log.jsonl", "--from-turn", "2", "--log", "none")),
+    ],
+)
+def test_who_goes_on_with_a_run_is_asked_as_well(
+    typist: Callable[..., Typist], pi_run: PiRun, folder: Path, turns: str, words: tuple[str, ...]
+) -> None:
+    (folder / "ask.yaml").write_text(GOES_ON % turns, "utf-8")
+    done = pi_run("ask.yaml", "--log", "log.jsonl")
+    assert done.returncode == (4 if turns == "1" else 0)
+    assert not (folder / "mark").exists()
+
+    person = typist(GOES_ON % turns, *words)
+    person.answer(PERMISSION, "y")
+    person.rest()
+    assert person.process.returncode == 0
+    assert (folder / "mark").exists()
