@@ -18,6 +18,7 @@ tools:
     description: Look.
     parameters: {type: object, properties: {at: {type: string}}}
     command: [sh, -c, "echo x >> ran.txt; wc -l < ran.txt"]
+    concurrency: 1
   - {name: other, description: Another., parameters: {type: object}, command: ["true"]}
 """
 
