@@ -17,6 +17,17 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.error import did_you_mean
+from runner.spec.budget import (
+    COUNTED,
+    Counting,
+    called,
+    counted,
+    counting,
+    foresee,
+    spend,
+    take,
+    written,
+)
 
 MAX_COUNT = 1_000_000
 """The longest text, list or range that an operator or filter may make of something short."""
@@ -30,10 +41,17 @@ _SIZED_FILTERS = ("batch", "center", "indent", "round", "slice", "wordwrap")
 class Sandbox(ImmutableSandboxedEnvironment):
     """Jinja2 without a way out, without chance, and with bounds on what grows."""
 
-    intercepted_binops = frozenset(("*", "**", "%", "<<"))
+    counts_output = False
+    """Whether all that is written counts as steps."""
+    intercepted_binops = frozenset(("+", "*", "**", "%", "<<"))
 
     def __init__(self) -> None:
-        super().__init__(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
+        super().__init__(
+            undefined=StrictUndefined,
+            keep_trailing_newline=True,
+            autoescape=False,
+            finalize=written,
+        )
         for name in _REMOVED_GLOBALS:
             del self.globals[name]
         for name in _REMOVED_FILTERS:
@@ -42,6 +60,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
             self.filters[name] = _bounded(self.filters[name])
         self.filters["format"] = _bounded_format(self.filters["format"])
         self.globals["range"] = _bounded_range
+        for known in (self.filters, self.tests):
+            for name, function in [*known.items()]:
+                known[name] = counting(name, function)
+        self.filters[COUNTED] = counted
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """``a.b``: of a map the item first, so that ``args.items`` is the argument."""
@@ -60,13 +82,24 @@ class Sandbox(ImmutableSandboxedEnvironment):
             for one, other in ((left, right), (right, left)):
                 if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int):
                     _check_count(len(one) * other)
+            if isinstance(left, int) and isinstance(right, int):
+                bits = left.bit_length() + right.bit_length()
+                _check_count(bits)
+                take(bits // 16)
         elif operator == "**" and isinstance(right, (int, float)):
             _check_count(right)
             if isinstance(left, int) and isinstance(right, int):
                 _check_count(left.bit_length() * right)
         elif operator == "%" and isinstance(left, str):
             _check_format(left)
-        return super().call_binop(context, operator, left, right)
+            foresee("%", left, [right])
+        return spend(super().call_binop(context, operator, left, right))
+
+    def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
+        """The code of a template, which counts its steps; Jinja2 has this to be overridden."""
+        Counting(counts_output=self.counts_output).visit(source)
+        source.set_environment(self)
+        return super()._generate(source, *args, **kwargs)
 
     def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Calls of methods, with the same bounds."""
@@ -76,7 +109,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         method = getattr(function, "__wrapped__", function)  # Jinja2 wraps str.format
         if isinstance(owner := getattr(method, "__self__", None), str):
             _check_format(owner)
-        return super().call(context, function, *args, **kwargs)
+        args = called(method, args, kwargs)
+        return spend(super().call(context, function, *args, **kwargs))
 
     def parse_expression(self, source: str) -> nodes.Expr:
         """The syntax tree of an expression.
@@ -146,6 +180,8 @@ class _Encoded(str):
 
 class UrlSandbox(Sandbox):
     """The same for a part of a URL: what a place comes to stays in the place."""
+
+    counts_output = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -159,8 +159,11 @@ def _single_expression(text: str) -> str | None:
 @contextlib.contextmanager
 def told(where: str) -> Iterator[None]:
     """Tell whatever goes wrong inside as a `TemplateError` that says where."""
+    from runner.spec.budget import bounded
+
     try:
-        yield
+        with bounded():
+            yield
     except RecursionError:
         raise TemplateError(f"{where}: it is nested too deeply") from None
     except Exception as error:  # a template can call what raises anything

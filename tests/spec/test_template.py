@@ -16,6 +16,16 @@ def render(text: str) -> str:
     return Template(text, "s.yaml:1:1: prompt").render(NAMES)
 
 
+LOOPS = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
+MACRO = "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}"
+
+
+def grown(more: str, end: str = "") -> str:
+    """A template that makes more of what it has again and again."""
+    loop = "{% for i in range(60) %}{% set ns.it = " + more + " %}{% endfor %}"
+    return "{% set ns = namespace(it='x' * 9999) %}" + loop + "{{ ns.it" + end + " }}"
+
+
 @pytest.mark.parametrize(
     ("text", "result"),
     [
@@ -71,6 +81,32 @@ def test_rendering(text: str, result: str | None) -> None:
         (
             "{% set a = 'x' * 1000000 %}{% for i in range(100) %}{{ a }}{% endfor %}",
             "longer than 67,108,864",
+        ),
+        (LOOPS, "more than 3,000,000 steps"),
+        ("{% for a in range(999) %}{{ range(999999) | sum }}{% endfor %}", "steps"),
+        ("{{ range(999999) | map('string') | map('upper') | join }}", "steps"),
+        (grown("ns.it ~ ns.it"), "steps"),
+        (grown("ns.it + ns.it"), "steps"),
+        (grown("[ns.it, ns.it]"), "steps"),
+        (grown("[ns.it, ns.it]", " | string | length"), "steps"),
+        (grown("[ns.it, ns.it]", " | tojson | length"), "steps"),
+        (grown("{'a': ns.it, 'b': ns.it}", " ~ 'x'"), "steps"),
+        (grown("7 ** 300000", " * ns.it * ns.it"), "more than 1,000,000"),
+        ("{{ (['x' * 1000000] * 1000000) | join | length }}", "steps"),
+        ("{{ ''.join(['x' * 1000000] * 1000000) | length }}", "steps"),
+        ("{{ ('x' * 1000000) | replace('x', 'x' * 1000000) | length }}", "steps"),
+        ("{{ ('x' * 1000000).replace('x', 'x' * 1000000) | length }}", "steps"),
+        ("{{ ('{0}' * 300000).format('x' * 1000000) | length }}", "steps"),
+        ("{{ ('%s' * 9999) | format(*(['x' * 1000000] * 9999)) | length }}", "steps"),
+        ("{{ ('x\n' * 400000) | indent(1000000) | length }}", "steps"),
+        ("{{ ('\t' * 1000000).expandtabs(1000000) | length }}", "steps"),
+        ("{{ ('x' * 1000000).translate({120: 'y' * 1000000}) | length }}", "steps"),
+        (MACRO, "steps"),
+        ("{% set a = range(999999) | list %}{% for i in a %}{{ -1 in a }}{% endfor %}", "steps"),
+        ("{% set a = 'x' * 999999 %}{% for i in a %}{% set b = a[1:] %}{% endfor %}", "steps"),
+        (
+            "{% set a %}{% for i in range(999999) %}{{ 'x' * 999 }}{% endfor %}{% endset %}",
+            "steps",
         ),
         ("{% for a in b", "unexpected end of template"),
         ("{{ " + "(" * 9999 + " }}", "nested too deeply"),
@@ -134,3 +170,17 @@ def test_values_of_a_run_are_not_changed_by_a_template() -> None:
     with pytest.raises(TemplateError):
         Template("{% do a.append(2) %}{{ a.append(2) }}", "x").render(names)
     assert names == {"a": [1]}
+
+
+def test_what_is_counted_comes_out_as_it_is() -> None:
+    text = (
+        "{% for x in [3, 1] %}{{ loop.index }}/{{ loop.length }}{{ loop.last }} {% endfor %}"
+        "{% for x in [[1, [2]], [3]] recursive %}{{ loop(x) if x is iterable else x }},{% endfor %}"
+        "{% set up = ['a', 'b'] | map('upper') %}{{ up | first }}{{ up | list }}"
+        "{{ {'b': 1, 'a': [none]} }} {{ 'abc'[1:] ~ 1 ~ true }} {{ 'b' in 'abc' }} {{ 2 in [1] }}"
+    )
+    wanted = "1/2False 2/2True 1,2,,,3,,A['B']{'b': 1, 'a': [None]} bc1True True False"
+    assert Template(text, "x").render({}) == wanted
+    # What a whole history takes is far from the bound.
+    history = "{% for m in messages %}{{ m.text | trim }}: {{ m.text | length }}\n{% endfor %}"
+    assert Template(history, "x").render({"messages": [{"text": "word " * 2000}] * 5000})
