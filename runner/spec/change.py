@@ -24,6 +24,10 @@ from runner.spec.node import (
 SET = "--set "
 """What the source of a value is called that came from there, before its PATH."""
 
+_PROVIDER = ["model", "provider"]
+_OF_A_PROVIDER = ("api_key", "base_url", "options", "path", "price", "rate")
+"""Keys of a model that mean nothing, or something else, to another provider."""
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Change:
@@ -80,12 +84,32 @@ def told(fault: Fault) -> str:
 def apply(root: Node, changes: Iterable[Change]) -> Node:
     """A tree with the changes made; the tree that is given stays as it is.
 
+    Another provider of the model gets nothing that was meant for the one before: no key, above
+    all. What is set beside it is its own, in whatever order the changes were given.
+
     Raises:
         UsageError: for a PATH that leads nowhere.
     """
-    for change in changes:
+    for change in sorted(changes, key=lambda one: one.steps != _PROVIDER):
+        if change.steps == _PROVIDER:
+            root = _for_another(root, change.value)
         root = _changed(root, change, change.steps)
     return root
+
+
+def _for_another(root: Node, provider: Node) -> Node:
+    """A spec without what its model's provider has to itself, if `provider` is another one."""
+    model = child(root, "model")
+    before = child(model, "provider")
+    if not isinstance(root, MapNode) or not isinstance(model, MapNode):
+        return root
+    known = before.value if isinstance(before, ScalarNode) else "scripted"
+    if isinstance(provider, ScalarNode) and provider.value == known:
+        return root
+    kept = [key for key in model.entries if key not in _OF_A_PROVIDER]
+    entries = {key: model.entries[key] for key in kept}
+    rest = MapNode(model.place, entries, {key: model.keys[key] for key in kept})
+    return MapNode(root.place, {**root.entries, "model": rest}, root.keys)
 
 
 def _changed(node: Node | None, change: Change, steps: list[str | int]) -> Node:
