@@ -75,7 +75,7 @@ tool, 6 the log can't be read.""",
 )
 @format_option()
 @click.option("--no-color", is_flag=True, help="Use no colour. NO_COLOR does the same.")
-@click.option("--quiet", is_flag=True, help="Tell nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Tell nothing but errors.")
 @click.pass_obj
 def command(streams: Streams, /, log: str, **flags: Any) -> int:
     """Run a log again, with no network and no tool, and compare every event."""

@@ -25,7 +25,7 @@
     else if (input.type === "integer" || input.type === "number") field = el("input", { type: "number", step: input.type === "integer" ? "1" : "any" });
     else field = el("textarea", { rows: input.type === "string" ? "2" : "4", spellcheck: "false" });
     if (input.default !== undefined) field.value = PiRun.json(input.default);
-    field.required = required && input.type !== "string";
+    field.required = required;
     return field;
   }
 
