@@ -215,7 +215,7 @@ def raising(error: BaseException) -> Any:
         (raising(SystemExit(3)), "it tried to end the program, exit code 3"),
         (raising(asyncio.CancelledError()), "The tool was stopped: it was cancelled."),
         (lambda: None, "the tool gave no ToolResult, but None"),
-        (lambda: {}["screw"], "KeyError: 'screw'"),
+        (raising(KeyError("screw")), "KeyError: 'screw'"),
         (lambda: Odd(), "the tool gave no ToolResult, but Odd()"),
         (lambda: ToolResult([{"type": "text"}]), 'a block of type text needs "text"'),  # type: ignore[list-item]
         (lambda: ToolResult(["x"]), "a block has a type"),  # type: ignore[list-item]
