@@ -35,6 +35,10 @@ from runner.spec.model.tool import McpTools, PythonTool
 if TYPE_CHECKING:
     from runner.expect import Check
 
+_FUNCTIONS = ("python", "use")
+"""Keys of a tool's entry that name a function."""
+_OPTIONS = ("name", "description", "execution", "idempotent", "timeout")
+"""Keys that change what a log says of a tool."""
 _CONTEXT = ("transform_context", "convert_to_llm")
 
 
@@ -169,6 +173,9 @@ class Driven:
             if known == written and tools:
                 return dict(tools[0])
         given = written if isinstance(written, dict) else {"use": written}
+        for known, tools in [*groups[index : index + 1], *groups]:
+            if tools and _is_same_function(known, given):
+                return _with_options(tools[0], given)
         name = given.get("name") or given.get("use") or str(given.get("python")).rpartition(":")[2]
         return {
             "name": name,
@@ -334,6 +341,18 @@ def decision_of(line: Mapping[str, Any], hook: Hook, call: Mapping[str, Any]) ->
             return {"is_error": call["result"]["is_error"]}
     hook.on_error = line.get("on_error")
     raise PiRunError(line.get("reason", ""))
+
+
+def _is_same_function(known: Any, given: Mapping[str, Any]) -> bool:
+    """Whether two entries of tools name the same function, with whatever options."""
+    known = known if isinstance(known, Mapping) else {"use": known}
+    return any(given.get(key) is not None and given[key] == known.get(key) for key in _FUNCTIONS)
+
+
+def _with_options(tool: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A function as a log knows it, with what an entry says of it."""
+    said = {key: given[key] for key in _OPTIONS if given.get(key) is not None}
+    return {**tool, **said}
 
 
 class BusyTool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,14 @@ class Replayed:
     warnings: list[str] = field(default_factory=list)
     prompts: tuple[str, str] | None = None
     """The recorded and the new system prompt, where another one is the cause."""
+
+
+def _sha256(file: Path) -> str | None:
+    """Of a regular file's bytes, in hexadecimal; None where there is none."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 class Recording:
@@ -96,8 +105,17 @@ class Recording:
 
     @property
     def folder(self) -> str:
-        """The folder of the run's spec, as seen from the current one."""
-        return str((Path.cwd() / self.survey.start["spec"].get("path", "spec.yaml")).parent)
+        """The folder of the run's spec.
+
+        Its path is as it was given in the run's own folder: that may have been the current one, or
+        what the log lies in, if it was not moved. Where the very file is there, that is it.
+        """
+        spec = self.survey.start["spec"]
+        beside = self.path.parent.absolute()
+        bases = [Path.cwd(), beside, *list(beside.parents)[:2]]
+        files = [base / spec.get("path", "spec.yaml") for base in bases]
+        known = next((file for file in files if _sha256(file) == spec["sha256"]), files[0])
+        return str(known.parent)
 
     def environ(self, plan: Mapping[str, Any] | None = None) -> dict[str, str]:
         """The values of the environment that the run saw."""

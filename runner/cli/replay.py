@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runner.cli.command import Command, format_option
+from runner.cli.command import Command, FiniteRange, format_option
 from runner.cli.streams import Streams
 from runner.error import UsageError
 
@@ -70,7 +70,7 @@ tool, 6 the log can't be read.""",
 @click.option(
     "--speed",
     metavar="N",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     help="With --print: in its own time, N times as fast. By default at once.",
 )
 @format_option()

@@ -140,6 +140,8 @@ def likely_cause(recorded: Mapping[str, Any], new: Mapping[str, Any], path: str)
         if recorded.get("attempt") != new.get("attempt"):
             return "a retry"
         return "the messages are others: a template, a hook, a result, or their order"
+    if now == "hook_decision" and new.get("action") == "fail" and kind != now:
+        return f"the hook {new['hook']} fails: {new.get('reason') or 'it does not say why'}"
     types = {kind, now}
     for kinds, cause in _CAUSES:
         if types & kinds:

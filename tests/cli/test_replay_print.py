@@ -87,6 +87,7 @@ def test_it_takes_nothing_that_would_run(pi_run: PiRun, log: Path, words: list[s
 
 
 def test_a_speed_without_it_is_refused(pi_run: PiRun, log: Path) -> None:
+    assert pi_run("replay", str(log), "--print", "--speed", "nan").returncode == 2
     found = pi_run("replay", str(log), "--speed", "1")
     assert (found.returncode, found.stdout) == (2, "")
 

@@ -171,6 +171,30 @@ def test_a_changed_spec(log: Path, old: str, new: str, says: str) -> None:
     assert says in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ("idempotent: true", True),
+        ("timeout: 9", True),
+        ("read_only: true", True),
+        ("name: mark", True),
+        ("name: note", False),
+        ("description: Note it.", False),
+    ],
+)
+def test_options_of_a_function_that_its_model_sees_nothing_of(
+    log: Path, options: str, same: bool
+) -> None:
+    changed = log.parent / "changed.yaml"
+    tool = "  - python: ./tools.py:mark\n"
+    changed.write_text(SPEC.replace(tool, f"{tool}    {options}\n"), encoding="utf-8")
+
+    done = replay_alone(log, "--spec", str(changed))
+
+    assert done.returncode == (0 if same else 1), done.stdout + done.stderr
+    assert same or "the tools are others" in done.stdout
+
+
 def test_another_order_of_tools(log: Path) -> None:
     head, tools = SPEC.split("  - python: ./tools.py:mark\n")
     tool, rest = tools.split("follow_ups")
@@ -346,3 +370,26 @@ def test_hooks_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.chdir(below)
     assert replay(log).difference is None
+
+
+@pytest.mark.parametrize("place", ["log.jsonl", ".pi-run/logs/log.jsonl"])
+def test_hooks_are_found_where_the_log_lies_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A spec's path is that of the folder in which it was run, and of no other."""
+    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+    for folder in (there, elsewhere):
+        folder.mkdir()
+    (there / "hooks.py").write_text(HOOK, encoding="utf-8")
+    (there / "spec.yaml").write_text(HOOKED.replace("tools: [{", "x-tools: [{"), encoding="utf-8")
+    (elsewhere / "spec.yaml").write_text("another: one\n", encoding="utf-8")
+    monkeypatch.chdir(there)
+    assert run_spec("spec.yaml", options=RunOptions(log=place)).status == "ok"
+
+    monkeypatch.chdir(elsewhere)
+    assert replay(there / place).difference is None
+
+    (there / "hooks.py").unlink()
+    parting = replay(there / place).difference
+    assert parting is not None
+    assert parting.cause.startswith("the hook transform_context fails: there is no file ")
