@@ -21,9 +21,12 @@ def is_spec(path: Path) -> bool:
     """Whether a file is meant as a spec, right or wrong.
 
     It is one that has, at its top, ``version``, ``extends`` or a ``model`` that is a map, and
-    another of the keys that make a spec. What can't be read is none.
+    another of the keys that make a spec. What can't be read is none, nor is a pipe, which may never
+    say anything.
     """
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES).removeprefix(b"\xef\xbb\xbf")
     except OSError:

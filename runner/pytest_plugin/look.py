@@ -73,6 +73,8 @@ def log_beside(path: Path) -> Path | None:
     """The recorded log beside a spec, whole or broken. Other data of that name is none."""
     log = log_path(path)
     try:
+        if log.exists() and not log.is_file():
+            return None  # such as a pipe, which may never say anything
         with log.open("rb") as file:
             first = file.readline(_START)
     except FileNotFoundError:

@@ -1,5 +1,6 @@
 """Which files are tests, and what is told of them."""
 
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
@@ -67,6 +68,15 @@ def test_other_yaml_is_left_alone(pytester: pytest.Pytester, text: str) -> None:
 )
 def test_a_spec_is_told_however_it_is_written(pytester: pytest.Pytester, text: str) -> None:
     (pytester.path / "a.yml").write_bytes(text.encode())
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+
+@pytest.mark.timeout(20)
+def test_pipes_are_not_waited_for(pytester: pytest.Pytester, write: Write) -> None:
+    write(good=WELL)
+    for name in ("a.yaml", "good.jsonl"):
+        os.mkfifo(pytester.path / name)
 
     pytester.runpytest().assert_outcomes(passed=1)
 
