@@ -194,13 +194,31 @@ def describe(error: BaseException) -> str:
 
     Where in memory an object is that it names is left out: that is another place in each run.
     """
-    text = _ADDRESS.sub(r"\1", " ".join(text_of(error).split()))
-    return text or type(error).__name__
+    return _in_one_line(text_of(error)) or type(error).__name__
+
+
+def named(error: BaseException) -> str:
+    """An exception that nobody foresaw, in one line: its type, and its message."""
+    name = type(error).__name__
+    return f"{name}: {_in_one_line(_message(error)) or name}"
 
 
 def text_of(error: BaseException) -> str:
-    """An exception's message; empty where a person's class can't even tell it."""
+    """An exception's message; empty where a person's class can't even tell it.
+
+    That of a key that is missing is nothing but the key, and gets the exception's type before it.
+    """
+    text = _message(error)
+    bare = type(error).__str__ is KeyError.__str__ and bool(error.args)
+    return f"{type(error).__name__}: {text}" if bare else text
+
+
+def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
         return ""
+
+
+def _in_one_line(text: str) -> str:
+    return _ADDRESS.sub(r"\1", " ".join(text.split()))

@@ -21,7 +21,7 @@ from runner.engine.emit import Emitter
 from runner.engine.message import as_message
 from runner.engine.plan import Plan
 from runner.engine.run import Ended, Run
-from runner.error import LogError, describe
+from runner.error import LogError, describe, named
 from runner.json_text import line as as_line
 from runner.json_text import parse
 from runner.log.drive import Drive, is_from_outside
@@ -211,7 +211,7 @@ def _staged(run: Callable[[], Coroutine[Any, Any, Ended]], ran: Ran) -> Ran:
         ran.end = cast("Line", ended.event)
         if ended.bug is not None:
             bug = ended.bug
-            ran.broken.append(f"it is a bug of pi-run: {type(bug).__name__}: {describe(bug)}")
+            ran.broken.append(f"it is a bug of pi-run: {named(bug)}")
     return ran
 
 
@@ -246,7 +246,7 @@ def _in_virtual_time(run: Callable[[], Coroutine[Any, Any, Any]], wrong: list[st
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
             return runner.run(run())
     except Exception as error:
-        wrong.append(f"{type(error).__name__}: {describe(error)}")
+        wrong.append(named(error))
         return None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.api.options import OnEvent
-from runner.error import LogError, UsageError, describe
+from runner.error import LogError, UsageError, named
 from runner.telemetry.listener import Telemetry, need_opentelemetry
 
 Warn = Callable[[str], None]
@@ -127,7 +127,7 @@ def telling(
             if not faults:
                 telemetry(event)
         except Exception as error:  # whatever it is, the run goes on without it
-            faults.append(f"it was given up: {type(error).__name__}: {describe(error)}")
+            faults.append(f"it was given up: {named(error)}")
 
     try:
         yield tell

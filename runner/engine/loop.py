@@ -15,7 +15,7 @@ from runner.engine.options import Ending, limit_ending
 from runner.engine.queue import MessageQueue
 from runner.engine.session import Session, current
 from runner.engine.tool_calls import run_tool_calls
-from runner.error import PiRunError, describe
+from runner.error import PiRunError, describe, named
 
 
 class Tasks(Protocol):
@@ -91,7 +91,7 @@ async def run_loop(
         session.cancelled()
         ending = session.aborted_as or Ending("aborted")
     except Exception as error:
-        ending = Ending("error", f"{type(error).__name__}: {describe(error)}", bug=error)
+        ending = Ending("error", named(error), bug=error)
     _close_turn(session)
     ending = await tasks.end(ending)
     if ending.limit is not None:

@@ -22,7 +22,7 @@ from runner.engine.message import (
     tool_calls_of,
 )
 from runner.engine.session import Session
-from runner.error import HookError, PiRunError, ProviderError, RunError, describe
+from runner.error import HookError, PiRunError, ProviderError, RunError, describe, named
 
 FIRST_DELAY = 0.5
 """Seconds before the second request of a call; doubled for each one after it."""
@@ -154,9 +154,7 @@ class _ModelCall:
                 raise
         except Exception as error:  # a provider is a plug-in: what it lets out is its fault
             if answer.stop is None:
-                raise ProviderError(
-                    f"{type(error).__name__}: {describe(error)}", "protocol", retryable=False
-                ) from error
+                raise ProviderError(named(error), "protocol", retryable=False) from error
 
     async def _read(self, stream: Any) -> None:
         """Take the stream's events as they come, until its terminal mark."""

@@ -25,9 +25,6 @@ def outcome(task: asyncio.Task[ToolResult], reason: str | None) -> ToolResult:
     if error is not None:
         # As it is: unlike a person's line on a screen, a result may have many.
         said = text_of(error).strip() or type(error).__name__
-        if type(error).__str__ is KeyError.__str__ and error.args:
-            # Its message is nothing but the key, which reads as if it were the result.
-            said = f"{type(error).__name__}: {said}"
         return failed(said if reason is None else f"{said} ({reason})")
     result = task.result()
     if reason is None or result.complete:

@@ -17,13 +17,13 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from runner import json_text
 from runner.error import LogError, UsageError
 from runner.fleet.contract import Job, Outcome, Start
+from runner.fleet.outcome import parsed, said_by_log
 from runner.fleet.table import Table
 from runner.fleet.work import KEY_BYTES, Work
 from runner.log.ends import ends
@@ -32,7 +32,6 @@ from runner.log.read import read
 FORMAT = "pi-run-batch/1"
 FOLDER = Path(".pi-run/batches")
 """Where batches lie when nothing else is said."""
-_FIELDS = frozenset(field.name for field in fields(Outcome))
 _LINE = 1 << 26
 """The longest line of results that is read."""
 
@@ -164,36 +163,8 @@ class Folder:
         last = found.last or {}
         if not found.finished or last.get("status") == "aborted":
             return Start(log, "resume")
-        return self._outcome_of(job, log, last)
-
-    def _outcome_of(self, job: Job, log: Path, end: dict[str, Any]) -> Outcome:
-        failed: list[str] = []
-        for _, event in read(log):
-            if event["type"] == "run_resume":
-                failed.clear()
-            elif event["type"] == "expectation" and not event["passed"]:
-                failed.append(event["detail"])
-        return Outcome(
-            key=job.key,
-            row_key=job.row_key,
-            spec=self._work.specs[job.spec].loaded.name,
-            line=job.line,
-            number=job.number,
-            inputs=self._work.shown(job),
-            status=end["status"],
-            exit_code=end["exit_code"],
-            text=end["text"],
-            output=end["output"],
-            error=end.get("error"),
-            failed=failed,
-            turns=end["turns"],
-            tool_calls=end["tool_calls"],
-            usage=end["usage"],
-            cost_usd=end["cost_usd"],
-            seconds=end.get("seconds", 0.0),
-            log=str(log),
-            log_bytes=log.stat().st_size,
-        )
+        said = said_by_log((event for _, event in read(log)), last)
+        return self._work.outcome(job, **said, log=str(log), log_bytes=log.stat().st_size)
 
     # --- the folder -------------------------------------------------------------------------------
 
@@ -277,7 +248,7 @@ def _outcome(line: bytes) -> Outcome | None:
         value = json_text.parse(line.decode())
         if len(bytes.fromhex(value["key"])) != KEY_BYTES:
             return None
-        return Outcome(**{name: value[name] for name in value.keys() & _FIELDS})
+        return parsed(value)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -11,7 +11,8 @@ from runner import json_text
 from runner.api import Compiled, RunOptions, compile_spec
 from runner.api.plan_json import without_rates
 from runner.error import Fault, LogError, SpecError, UsageError
-from runner.fleet.contract import Job
+from runner.fleet.contract import Job, Outcome
+from runner.fleet.outcome import outcome_of
 from runner.fleet.rows import BadRow, Row, read_rows
 from runner.fleet.table import Table
 from runner.spec.decode import to_json
@@ -95,6 +96,10 @@ class Work:
                     if index % parts == part - 1:
                         yield Job(_key(identity, number), row_key, place, row.line, number, inputs)
                     index += 1
+
+    def outcome(self, job: Job, **said: Any) -> Outcome:
+        """What came of a run, of which `said` is known."""
+        return outcome_of(job, self.specs[job.spec].loaded.name, self.shown(job), **said)
 
     def shown(self, job: Job) -> dict[str, Any]:
         """The inputs of a run as people may see them."""

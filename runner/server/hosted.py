@@ -8,7 +8,7 @@ from typing import Any
 
 from runner import api
 from runner.api.telling import now
-from runner.error import PiRunError, describe
+from runner.error import PiRunError, describe, named
 from runner.server.feed import Feed
 from runner.server.past import ending
 from runner.server.question import Questions
@@ -57,7 +57,7 @@ class HostedRun:
         except Exception as error:
             if verbose:
                 traceback.print_exception(error, file=sys.stderr)
-            told = f"this is a bug of pi-run: {type(error).__name__}: {describe(error)}"
+            told = f"this is a bug of pi-run: {named(error)}"
             self._end = {"status": "error", "exit_code": 70, "error": told}
         else:
             self._end = {

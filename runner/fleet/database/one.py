@@ -12,14 +12,14 @@ from typing import Any, cast
 from runner import json_text
 from runner.api import Compiled, Control, RunResult
 from runner.api.runs import run
-from runner.error import BUG, PiRunError, UsageError, describe
 from runner.fleet.contract import Outcome
 from runner.fleet.database import runs
 from runner.fleet.database.appends import Appends, RunLog
 from runner.fleet.database.bundle import Bundle, unpack, with_inputs
 from runner.fleet.database.connect import Database
 from runner.fleet.database.lines import read_lines
-from runner.fleet.database.stored import Stored, outcome_of
+from runner.fleet.database.stored import Stored
+from runner.fleet.outcome import said_by_error, said_by_log, said_by_result
 
 Patiently = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 """Asks something of the database, however long it can't be reached."""
@@ -86,13 +86,8 @@ class Doing:
         """
         try:
             outcome = await self._outcome(database)
-        except PiRunError as error:
-            # With these inputs, or on this machine, it can't be run; that is no wrong usage.
-            code = 3 if error.exit_code == UsageError.exit_code else error.exit_code
-            outcome = self._broken(str(error), code)
-        except Exception as error:  # one run's bug is not to end the others
-            text = f"this is a bug of pi-run: {type(error).__name__}: {describe(error)}"
-            outcome = self._broken(text, BUG)
+        except Exception as error:  # one run's end by it is not to end the others
+            outcome = self._stored.outcome_as(**said_by_error(error, f"on {platform.node()}: "))
         await self.log.flush()
         kept = not self.log.is_fenced and await self._patiently(
             lambda: runs.finish(database, worker, outcome)
@@ -129,45 +124,14 @@ class Doing:
     # --- outcomes ---------------------------------------------------------------------------------
 
     def _told(self, result: RunResult) -> Outcome:
-        error = runs.CANCELLED if self._cancelled else result.error
-        return outcome_of(
-            self._stored,
-            result.status,
-            result.exit_code,
-            text=result.text,
-            output=result.output,
-            error=error,
-            failed=[one["detail"] for one in result.expectations if not one["passed"]],
-            turns=result.turns,
-            tool_calls=result.tool_calls,
-            usage=result.usage,
-            cost_usd=result.cost_usd,
-            seconds=result.seconds,
-        )
+        outcome = self._stored.outcome_as(**said_by_result(result))
+        if self._cancelled:
+            outcome.error = runs.CANCELLED
+        return outcome
 
     def _of_log(self, path: Path, end: dict[str, Any]) -> Outcome:
-        failed: list[str] = []
         with path.open(encoding="utf-8", newline="\n") as file:
-            for text in file:
-                event = json_text.parse(text)
-                if event["type"] == "run_resume":
-                    failed.clear()
-                elif event["type"] == "expectation" and not event["passed"]:
-                    failed.append(event["detail"])
-        known = ("text", "output", "turns", "tool_calls", "usage", "cost_usd")
-        return outcome_of(
-            self._stored,
-            end["status"],
-            end["exit_code"],
-            **{name: end[name] for name in known},
-            error=end.get("error"),
-            seconds=end.get("seconds", 0.0),
-            failed=failed,
-        )
-
-    def _broken(self, text: str, code: int) -> Outcome:
-        where = f"on {platform.node()}: "
-        return outcome_of(self._stored, "error", code, error=where + " ".join(text.split()))
+            return self._stored.outcome_as(**said_by_log(map(json_text.parse, file), end))
 
 
 def _copy(database: Database, run_id: str, path: Path) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from runner.fleet.contract import Job, Outcome
 from runner.fleet.database import lines
 from runner.fleet.database.connect import Database
 from runner.fleet.database.schema import BUNDLES, RUNS, WORKERS
-from runner.fleet.database.stored import Stored, outcome_of, stored
+from runner.fleet.database.stored import Stored, stored
 
 CANCELLED = "it was cancelled"
 
@@ -171,7 +171,7 @@ def end_orphans(connection: sa.Connection, given_up: Sequence[str] = ()) -> None
 
 
 def _end(connection: sa.Connection, row: Any, status: str, error: str) -> None:
-    outcome = outcome_of(stored(row), status, 3, error=error)
+    outcome = stored(row).outcome_as(status=status, exit_code=3, error=error)
     connection.execute(_ended(outcome).where(RUNS.c.run_id == row.run_id))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from runner import json_text
-from runner.engine.message import no_usage
 from runner.fleet.contract import Job, Outcome
-
-_OUTCOME = frozenset(field.name for field in fields(Outcome))
+from runner.fleet.outcome import outcome_of, parsed
 
 
 @dataclass(slots=True)
@@ -38,6 +36,10 @@ class Stored:
     goes_on: bool = False
     """Whether it goes on from the end that its log has."""
 
+    def outcome_as(self, **said: Any) -> Outcome:
+        """What came of it, of which `said` is known: no input of it is secret."""
+        return outcome_of(self.job, self.spec, self.job.inputs, **said)
+
     def as_json(self) -> dict[str, Any]:
         """All of it, for people and programs."""
         told: dict[str, Any] = {
@@ -52,30 +54,6 @@ class Stored:
             kept = {k: v for k, v in asdict(self.outcome).items() if k not in left_out}
             outcome = {k: v for k, v in kept.items() if k != "done"}
         return told | {"outcome": outcome}
-
-
-def outcome_of(run: Stored, status: str, exit_code: int, **more: Any) -> Outcome:
-    """An outcome of a run, which has no secret input.
-
-    Args:
-        run: Which.
-        status: As of a run.
-        exit_code: The same.
-        more: What else is known.
-    """
-    job = run.job
-    known: dict[str, Any] = {"usage": no_usage()} | more
-    return Outcome(
-        key=job.key,
-        row_key=job.row_key,
-        spec=run.spec,
-        line=job.line,
-        number=job.number,
-        inputs=job.inputs,
-        status=status,
-        exit_code=exit_code,
-        **known,
-    )
 
 
 def stored(row: Any) -> Stored:
@@ -104,5 +82,4 @@ def stored(row: Any) -> Stored:
 
 def outcome(text: str) -> Outcome:
     """What came of a run, from its JSON."""
-    told = json_text.parse(text)
-    return Outcome(**{name: told[name] for name in told.keys() & _OUTCOME})
+    return parsed(json_text.parse(text))
