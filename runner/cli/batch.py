@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runner.cli.command import (
-    MAX_RUNS,
     Command,
     FiniteRange,
+    at_once_option,
     change_options,
     format_option,
+    min_pass_option,
+    repeat_option,
     specs_argument,
 )
 from runner.cli.database import database_option, opened
@@ -29,9 +31,6 @@ from runner.error import UsageError
 if TYPE_CHECKING:
     from runner.fleet import Baseline, Batch, Outcome, Report, Work
     from runner.views.batch_progress import PlainProgress
-
-MAX_AT_ONCE = 1000
-"""More runs at a time than any model's server takes."""
 
 
 def _shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
@@ -71,34 +70,14 @@ Exit codes: 0 all was done and enough passed, else the highest of
 @specs_argument
 @change_options(_ROWS)
 @click.option("--prompt", metavar="TEXT", help="The prompt of all runs; - reads it from stdin.")
-@click.option(
-    "-j",
-    "at_once",
-    metavar="N",
-    type=click.IntRange(1, MAX_AT_ONCE),
-    default=8,
-    show_default=True,
-    help="How many runs are under way at a time.",
-)
+@at_once_option
 @click.option(
     "--out",
     metavar="DIR",
     help="The batch's folder, with a log for each run. By default .pi-run/batches/NAME.",
 )
-@click.option(
-    "--repeat",
-    metavar="N",
-    type=click.IntRange(1, MAX_RUNS),
-    default=1,
-    help="Run each row N times.",
-)
-@click.option(
-    "--min-pass",
-    metavar="RATE",
-    type=FiniteRange(0, 1),
-    default=1.0,
-    help="How much of the runs of a spec must be good, from 0 to 1 (the default).",
-)
+@repeat_option("row")
+@min_pass_option
 @database_option(required=False)
 @click.option(
     "--detach",

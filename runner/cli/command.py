@@ -12,6 +12,8 @@ from runner.cli.streams import Streams
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+MAX_AT_ONCE = 1000
+"""More runs at a time than any model's server takes."""
 MAX_RUNS = 100_000
 """How many runs one command does at most: a larger number is a slip."""
 
@@ -76,6 +78,45 @@ def format_option(*more: str, help: str = "What stdout gets.") -> Callable[[_F],
         envvar="PI_RUN_FORMAT",
         help=help,
     )
+
+
+def at_once_option(function: _F) -> _F:
+    """Let a command do several runs at a time."""
+    return click.option(
+        "-j",
+        "at_once",
+        metavar="N",
+        type=click.IntRange(1, MAX_AT_ONCE),
+        default=8,
+        show_default=True,
+        help="How many runs are under way at a time.",
+    )(function)
+
+
+def repeat_option(what: str) -> Callable[[_F], _F]:
+    """Let a command do a run several times.
+
+    Args:
+        what: What is repeated: a spec, or a row.
+    """
+    return click.option(
+        "--repeat",
+        metavar="N",
+        type=click.IntRange(1, MAX_RUNS),
+        default=1,
+        help=f"Run each {what} N times.",
+    )
+
+
+def min_pass_option(function: _F) -> _F:
+    """Let a command be content with less than all runs being good."""
+    return click.option(
+        "--min-pass",
+        metavar="RATE",
+        type=FiniteRange(0, 1),
+        default=1.0,
+        help="How much of the runs of a spec must be good, from 0 to 1 (the default).",
+    )(function)
 
 
 def page_option(function: _F) -> _F:

@@ -135,6 +135,19 @@ def set_paths(given: Iterable[str]) -> list[tuple[str, str]]:
     return pairs
 
 
+def take_variables(env_file: str | None) -> None:
+    """Take the variables of an ``--env-file`` into the environment, if there is one.
+
+    A real variable beats one of the same name.
+
+    Raises:
+        UsageError: as `variables_of` says.
+    """
+    if env_file is not None:
+        for name, value in variables_of(env_file).items():
+            os.environ.setdefault(name, value)
+
+
 def variables_of(env_file: str) -> dict[str, str]:
     """The variables of a file with a ``NAME=value`` a line.
 

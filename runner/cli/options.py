@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from runner.api import RunOptions
-from runner.cli.inputs import given_inputs, inputs_file, prompt_text, set_paths, variables_of
+from runner.cli.inputs import given_inputs, inputs_file, prompt_text, set_paths, take_variables
 
 
 def run_options(
@@ -26,9 +26,7 @@ def run_options(
     Raises:
         UsageError: where something can't be read or is not as it must be.
     """
-    if env_file is not None:
-        for name, value in variables_of(env_file).items():
-            os.environ.setdefault(name, value)
+    take_variables(env_file)
     values, texts = given_inputs(given)
     if inputs is not None:
         for known, more in zip((values, texts), inputs_file(inputs), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -49,14 +48,12 @@ LOG is a path, a run's id or the beginning of one, or `last`.""",
 def command(streams: Streams, /, log: str, **flags: Any) -> int:
     """Go on with a run that was killed, stopped or at a limit, in the log that it left."""
     from runner.api.resume import ResumeOptions, Resumption
-    from runner.cli.inputs import set_paths, variables_of
+    from runner.cli.inputs import set_paths, take_variables
     from runner.cli.options import can_ask
     from runner.cli.runs import Runs, Wanted
     from runner.log.find import find
 
-    if flags["env_file"] is not None:
-        for name, value in variables_of(flags["env_file"]).items():
-            os.environ.setdefault(name, value)
+    take_variables(flags["env_file"])
     options = ResumeOptions(
         sets=set_paths(flags["sets"]),
         open=flags["open_"],

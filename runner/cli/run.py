@@ -8,10 +8,10 @@ import click
 
 from runner.cli.collector import STANDARD, Endpoint
 from runner.cli.command import (
-    MAX_RUNS,
     Command,
-    FiniteRange,
     format_option,
+    min_pass_option,
+    repeat_option,
     spec_options,
     specs_argument,
 )
@@ -48,20 +48,8 @@ Exit codes:
     help="What stdout gets: the final text, an object that sums up the run, or the log's lines.",
 )
 @click.option("--junit", metavar="FILE", help="Write JUnit XML, for any CI.")
-@click.option(
-    "--repeat",
-    metavar="N",
-    type=click.IntRange(1, MAX_RUNS),
-    default=1,
-    help="Run each spec N times.",
-)
-@click.option(
-    "--min-pass",
-    metavar="RATE",
-    type=FiniteRange(0, 1),
-    default=1.0,
-    help="How much of the runs of a spec must be good, from 0 to 1 (the default).",
-)
+@repeat_option("spec")
+@min_pass_option
 @click.option("--require-expect", is_flag=True, help="Refuse a spec that expects nothing.")
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--yes", is_flag=True, help="Answer every question of a permission with yes.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import click
 
-from runner.cli.batch import MAX_AT_ONCE, allow_open_files
-from runner.cli.command import Command, FiniteRange
+from runner.cli.batch import allow_open_files
+from runner.cli.command import Command, FiniteRange, at_once_option
 from runner.cli.database import database_option, opened
 from runner.cli.interrupts import Interrupts
 from runner.cli.streams import Streams
@@ -30,15 +29,7 @@ gone on with by other workers. Exit codes:
   6 the database can't be used                 130, 143 interrupted, terminated""",
 )
 @database_option(required=True)
-@click.option(
-    "-j",
-    "at_once",
-    metavar="N",
-    type=click.IntRange(1, MAX_AT_ONCE),
-    default=8,
-    show_default=True,
-    help="How many runs are under way at a time.",
-)
+@at_once_option
 @click.option("--workspace", metavar="DIR", help="The folder that the tools work in.")
 @click.option("--env-file", metavar="FILE", help="Read NAME=value lines.")
 @click.option(
@@ -58,12 +49,10 @@ def command(streams: Streams, /, database: str, at_once: int, **flags: Any) -> i
     Any number of workers, on any number of machines, share one database. The runs of one that dies
     are taken over by the others within seconds, and go on by their logs.
     """
-    from runner.cli.inputs import variables_of
+    from runner.cli.inputs import take_variables
     from runner.thread import run_in_loop
 
-    if flags["env_file"] is not None:
-        for name, value in variables_of(flags["env_file"]).items():
-            os.environ.setdefault(name, value)
+    take_variables(flags["env_file"])
     allow_open_files(at_once)
     with opened(database) as store, Interrupts() as interrupts:
         from runner.fleet.database.schema import create_tables
