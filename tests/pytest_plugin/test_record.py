@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
+COMMAND = str(Path(sysconfig.get_path("scripts")) / "pi-run")
 Write = Callable[..., None]
 
 WELL = "expect: [{contains: well}]\n"
@@ -74,7 +76,7 @@ def test_a_replay_holds_expectations(pytester: pytest.Pytester, write: Write) ->
     # As `pi-run a.yaml --frozen --log a.jsonl` keeps it, though what it expects was not met.
     write(a="expect:\n  - contains: well\n  - contains: bad\n")
     log.unlink()
-    pytester.run("pi-run", "a.yaml", "--frozen", "--log", "a.jsonl")
+    pytester.run(COMMAND, "a.yaml", "--frozen", "--log", "a.jsonl")
     result = pytester.runpytest()
 
     result.assert_outcomes(failed=1)
@@ -89,7 +91,7 @@ def test_a_replay_holds_expectations(pytester: pytest.Pytester, write: Write) ->
 
 def test_a_recorded_failure_is_replayed_as_that(pytester: pytest.Pytester, write: Write) -> None:
     write(short="follow_ups: {messages: [{text: more}]}\nlimits: {turns: 1}\n")
-    pytester.run("pi-run", "short.yaml", "--frozen", "--log", "short.jsonl")
+    pytester.run(COMMAND, "short.yaml", "--frozen", "--log", "short.jsonl")
     log = (pytester.path / "short.jsonl").read_bytes()
 
     assert lines_of(pytester.path / "short.jsonl")[-1]["status"] == "limit"
@@ -130,7 +132,7 @@ def test_snapshot_update_renews(pytester: pytest.Pytester, write: Write) -> None
 def test_a_log_is_renewed_as_it_was_recorded(pytester: pytest.Pytester, write: Write) -> None:
     write("'{{ inputs.who }}'", a="inputs: {who: {type: string}}\n")
     options = ("-i", "who=me", "--prompt", "Who?", "--set", "limits.turns=3")
-    pytester.run("pi-run", "a.yaml", *options, "--frozen", "--log", "a.jsonl")
+    pytester.run(COMMAND, "a.yaml", *options, "--frozen", "--log", "a.jsonl")
     log = (pytester.path / "a.jsonl").read_bytes()
 
     pytester.runpytest("--snapshot-update").assert_outcomes(passed=1)
